@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,40 +19,54 @@ from benchmarks.tuning import replaced
 from benchmarks.variants import PLAIN, compared, run_all, table
 from softmap.subsolvers import registry
 from softmap.subsolvers.registry import Place, kinds
-from softmap.tuning import TUNING
 
 FAR = 1 << 60
 STAGES = [kind.__name__ for kind in kinds(Place.BEFORE, Place.BESIDE)]
-NUMBERS: dict[str, dict[str, Any]] = {
-    "coarse-to-fine": {"coarse_passes": FAR},
-    "interior-point methods": {"interior_size": 0},
-    "passes that prove LP labels": {"proving": -FAR},
-    "early search": {"searched_early_edges": 0},
-    "exact search over small parts": {"moved_variables": 0},
-    "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
-}
-RULES: dict[str, dict[str, float]] = {
-    "limit of momentum": {"annealing.momentum": 1e9},
-    "annealing by the smoothed dual": {"annealing.settled": 0.0},
-    "frequent checks near the end": {"checks.near": 1.0},
-    "weights of averaged marginals": {"recent": 0.0},
-    "more time for labels that fall": {"falling": 1.0},
-    "least share of each stage": {"share": 0.0},
-    "gain expected of idle stages": {"untried": 1e-9},
-    "least gain": {"least_gain": 0.0},
-    "limit of labels before the passes": {"first_share": 1.0},
-    "late import of scipy": {"spins_import": 0.0},
-    "a sample of penalties": {"penalty_sample": FAR >> 20, "penalty_drawn": FAR >> 20},
-    "tree moves of earlier labels": {"label_search.warm": 0},
-    "restarts of the search at a better λ": {"fresh": 1e9},
-    "set-up counts": {"setup": 0.0},
-    "least part of each label search": {"least_part": 0.0},
-    "faster growth over clusters while far": {"tighten_coarse": 1e9},
-    "least gain of a cycle": {"tighten_gain": 0.0},
-    "messages per round of clusters": {"clusters.messages": FAR},
-    "patience with clusters": {"tighten_stalled": 1},
-    "time for permutations": {"permuted_share": 0.15},
-}
+NUMBERS: dict[str, dict[str, float]] = {
+    "coarse-to-fine": {"PassNumbers.coarse": FAR},
+    "interior-point methods": {"PassNumbers.interior_entries": 0, "PassNumbers.vertex_entries": 0},
+    "passes that prove LP labels": {"PassNumbers.proving": -FAR},
+    "early search": {"SearchNumbers.early_edges": 0},
+    "exact search over small parts": {"ImproveNumbers.moved_variables": 0},
+    "elimination": {"SearchNumbers.eliminated_entries": 0.0, "SearchNumbers.eliminated_work": 0},
+    "tree moves of decoded labels": {"SearchEffort.more": 0.0},
+    "annealed tree moves": {"SearchEffort.annealed_from": FAR},
+    "fusion and expansion of labels": {
+        "SearchEffort.fused": FAR, "ExpansionNumbers.variables": FAR,
+    },
+    "limit of momentum": {"AnnealingRule.momentum": 1e9},
+    "annealing by the smoothed dual": {"AnnealingRule.settled": 0.0, "TightenNumbers.settled": 0.0},
+    "frequent checks near the end": {"Checks.near": 1.0, "Checks.thorough": 1.0},
+    "weights of averaged marginals": {"AnnealNumbers.recent": 0.0},
+    "more time for labels that fall": {"ScheduleNumbers.falling": 1.0},
+    "least share of each stage": {"ScheduleNumbers.share": 0.0},
+    "gain expected of idle stages": {"ScheduleNumbers.untried": 1e-9},
+    "least gain": {
+        "ScheduleNumbers.least_gain": 0.0, "TightenNumbers.rising": 0.0,
+        "TightenNumbers.progress": 0.0, "SpinNumbers.progress": 0.0,
+    },
+    "limit of labels before the passes": {
+        "ObeyNumbers.share": 1.0, "ObeyNumbers.avoiding_share": 1.0,
+        "ExpansionNumbers.share": 1.0, "ExpansionNumbers.first_share": 1.0,
+    },
+    "late import of scipy": {"SpinNumbers.import_seconds": 0.0, "SpinNumbers.import_limit": 0.0},
+    "a sample of penalties": {
+        "PenaltyNumbers.sampled_nodes": FAR >> 20, "PenaltyNumbers.sampled_edges": FAR >> 20,
+        "PenaltyNumbers.drawn": FAR >> 20,
+    },
+    "tree moves of earlier labels": {"SearchEffort.warm": 0},
+    "restarts of the search at a better λ": {"SearchNumbers.fresh": 1e9},
+    "set-up counts": {
+        f"{group}.setup": 0.0
+        for group in ("SearchNumbers", "TightenNumbers", "SpinNumbers", "CoreNumbers")
+    },
+    "least part of each label search": {"ImproveNumbers.least_part": 0.0},
+    "faster growth over clusters while far": {"TightenNumbers.coarse": 1e9},
+    "least gain of a cycle": {"TightenNumbers.gain": 0.0},
+    "messages per round of clusters": {"ClusterSizes.messages": FAR},
+    "patience with clusters": {"TightenNumbers.stalled": 1},
+    "time for permutations": {"PermutationNumbers.stalled_share": 0.15},
+}  # fmt: skip
 
 
 @contextmanager
@@ -62,12 +75,6 @@ def without_stage(name: str) -> Iterator[dict[str, Any]]:
     others = tuple(line for line in registry.TABLE if line.kind.__name__ != name)
     with patch.object(registry, "TABLE", others):
         yield {}
-
-
-@contextmanager
-def with_numbers(**changes: Any) -> Iterator[dict[str, Any]]:
-    """A run with other numbers."""
-    yield {"tuning": replace(TUNING, **changes)}
 
 
 @contextmanager
@@ -82,12 +89,6 @@ def with_search(**changes: Any) -> Iterator[dict[str, Any]]:
 
     with patch.object(exact.ExactSearch, "__init__", changed):
         yield {}
-
-
-@contextmanager
-def without_moves(**changes: Any) -> Iterator[dict[str, Any]]:
-    """A run whose decoded labels are improved less."""
-    yield {"tuning": replace(TUNING, label_search=replace(TUNING.label_search, **changes))}
 
 
 @contextmanager
@@ -137,15 +138,11 @@ def without_recovery() -> Iterator[dict[str, Any]]:
 
 def variants() -> dict[str, Any]:
     """The changes by the name of what they switch off."""
-    found: dict[str, Any] = {PLAIN: with_numbers}
+    found: dict[str, Any] = {PLAIN: partial(replaced, {})}
     found |= {name: partial(without_stage, name) for name in STAGES}
-    found |= {name: partial(with_numbers, **changes) for name, changes in NUMBERS.items()}
-    found |= {name: partial(replaced, numbers) for name, numbers in RULES.items()}
+    found |= {name: partial(replaced, values) for name, values in NUMBERS.items()}
     found["presolve of the search"] = partial(with_search, presolve=False)
     found["ascent of the search"] = partial(with_search, ascent=False)
-    found["tree moves of decoded labels"] = partial(without_moves, more=0.0)
-    found["annealed tree moves"] = partial(without_moves, annealed_from=FAR)
-    found["fusion and expansion of labels"] = partial(without_moves, fused=FAR)
     found["annealing of labels"] = without_annealing
     found["neighbourhoods"] = without_neighbourhoods
     found["penalties as hard constraints"] = without_penalties

@@ -40,9 +40,9 @@ from softmap.subsolvers.cores.core_guided import CoreGuided
 from softmap.subsolvers.cores.cores import CoreRecords
 from softmap.subsolvers.spins.form import SpinForm
 from softmap.subsolvers.spins.indicators import IndicatorForm
+from softmap.subsolvers.spins.spin_numbers import SpinSteps, SquareSteps
 from softmap.subsolvers.spins.squares import SquareBound
 from softmap.subsolvers.spins.tree import SpinTree
-from softmap.tuning import SpinSteps
 from softmap.verification.conclusion import What
 from softmap.verification.limit import Refused
 from softmap.verification.proof import Checked, check_proof
@@ -128,7 +128,8 @@ def spins(rng: np.random.Generator, folder: Path) -> Made:
     form = SpinForm.of(model)
     if form is None:
         return None
-    small, forever = SpinSteps(rounds=1, steps=5, sweeps=5), core.Deadline()
+    small = SpinSteps(first_rounds=4, rounds=1, steps=5, halved=50, average=25, sweeps=5)
+    forever = core.Deadline()
     tree = SpinTree(form, int(rng.integers(99)), small, logged=True)
     tree.relax(3, forever, forever)
     rest = int(rng.integers(0, 20))
@@ -149,7 +150,7 @@ def squares(rng: np.random.Generator, folder: Path) -> Made:
     """Squares of models of many labels."""
     model, path = random_squares_model(rng), folder / "proof"
     with contextlib.suppress(softmap.InfeasibleModel):
-        bound = SquareBound(IndicatorForm.of(tighten(model)), logged=True)
+        bound = SquareBound(IndicatorForm.of(tighten(model)), logged=True, steps=SquareSteps())
         for _ in range(int(rng.integers(1, 4))):
             bound.relax(int(rng.integers(1, 20)), core.Deadline(), core.Deadline())
         if bound.leaves is not None:

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,8 @@ import pytest
 import softmap
 from softmap import Model, core, generators, solve
 from softmap.later import unmade
-from softmap.tuning import TUNING
+from softmap.run.memory import MemoryEstimate
+from softmap.tuning import Tuning
 
 PASSES = ["anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov"]
 
@@ -131,7 +131,7 @@ def test_lambda_is_made_for_whichever_thread_asks():
     model, options = model_of(5), {"threads": 2, "goal": "lp", "lp_gap": 0.0}
     options["max_work"] = 2 * model.m * 25
     made = solve(model, **options)
-    found = solve(model, tuning=replace(TUNING, lazy_entries=0), **options)
+    found = solve(model, tuning=Tuning(MemoryEstimate(lazy_entries=0)), **options)
     makers = [unmade(found, "lam"), unmade(found, "messages")]
     assert all(map(callable, makers))
     with ThreadPoolExecutor(4) as pool:

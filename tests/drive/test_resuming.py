@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,9 @@ import pytest
 from softmap import Status, generators, resume
 from softmap.errors import CheckpointError
 from softmap.methods.base import METHODS
-from softmap.methods.sweeps import chains
+from softmap.methods.sweeps.chains import ChainNumbers
+from softmap.tuning import TUNING
+from support.other_numbers import large_models
 from support.relaxed_runs import NEVER, PROVED, TINY, options_of, promised, same_result, solve
 
 
@@ -27,7 +28,7 @@ def never_stopped(problem):
 
     @functools.cache
     def run(method, spare):
-        assert spare == chains.CHAINS.spare
+        assert spare == TUNING.of(ChainNumbers).spare
         return solve(model, **options_of(method, max_work=90 * 2 * model.m, **NEVER))
 
     return run
@@ -38,7 +39,7 @@ def never_stopped(problem):
 def test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, never_stopped, tmp_path):
     model, relaxed = problem
     path, half = tmp_path / "run.npz", 2 * model.m
-    whole = never_stopped(method, chains.CHAINS.spare)
+    whole = never_stopped(method, TUNING.of(ChainNumbers).spare)
     part = solve(model, **options_of(method, max_work=sweeps * half, checkpoint=path, **NEVER))
     promised(part, model, relaxed)
     assert part.work < whole.work
@@ -67,10 +68,10 @@ def continued(again, whole, part):
 @pytest.mark.parametrize("sweeps", [7, 20, 51])
 @pytest.mark.parametrize("method", ["anneal", "trws"])
 def test_resume_where_the_best_bound_has_taken_the_memory_of_momentum(
-    method, sweeps, problem, never_stopped, tmp_path, monkeypatch
+    method, sweeps, problem, never_stopped, tmp_path
 ):
-    monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, spare=0))
-    test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, never_stopped, tmp_path)
+    with large_models():
+        test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, never_stopped, tmp_path)
 
 
 def test_resume_after_other_stops(problem, tmp_path):

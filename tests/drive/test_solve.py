@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +13,12 @@ import softmap
 from softmap import Status, generators, lp
 from softmap.labels import LabelSearch
 from softmap.methods.base import METHODS, make
+from softmap.methods.policy import Checks
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables
 from softmap.run.judge import Judge
-from softmap.tuning import TUNING
+from softmap.subsolvers.passes.pass_numbers import PassNumbers
+from softmap.tuning import Tuning
 from support.methods import PASSES
 from support.oracles import brute_force
 from support.relaxed_runs import (
@@ -157,8 +158,8 @@ def test_stops_after_updates(method, problem):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seconds", [0, 0.02])
 def test_stops_in_time(method, seconds, problem):
-    checks = replace(TUNING.checks, patience=10**9)  # else the fastest methods would end before
-    patient = replace(TUNING, checks=checks, interior_after=10**9)
+    # else the fastest methods would end before
+    patient = Tuning(Checks(patience=10**9), PassNumbers(vertex_after=10**9))
     model, relaxed = problem
     result = solve(model, **options_of(method, time_limit=seconds, tuning=patient, **NEVER))
     assert promised(result, model, relaxed).status is Status.TIME_LIMIT

@@ -45,8 +45,8 @@ from softmap.labels.exact import ExactSearch
 from softmap.labels.feasibility import find_feasible
 from softmap.subsolvers.cores.core_guided import CoreGuided
 from softmap.subsolvers.spins.form import SpinForm
+from softmap.subsolvers.spins.spin_numbers import SpinSteps
 from softmap.subsolvers.spins.tree import SpinTree
-from softmap.tuning import SpinSteps
 from support.permutations import permutation_model
 from support.spreading import Lost, interruptible, spread
 from support.stage_runs import tightened
@@ -189,7 +189,8 @@ def semidefinite(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.Model(
         rng.normal(size=(7, 2)), pairs, softmap.Tables(rng.normal(size=(21, 2, 2)))
     )
-    steps, never = SpinSteps(rounds=1, steps=5, sweeps=5), core.Deadline(math.inf)
+    steps = SpinSteps(first_rounds=4, rounds=1, steps=5, halved=50, average=25, sweeps=5)
+    never = core.Deadline(math.inf)
 
     def run() -> tuple[float, float]:
         tree = SpinTree(SpinForm.of(model), seed, steps, logged=True)

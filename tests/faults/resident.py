@@ -19,7 +19,7 @@ from pathlib import Path
 CHILD = """
 import ctypes, gc, json, sys
 import softmap
-from softmap.run.memory import TAKES, memory_needed
+from softmap.run.memory import memory_needed, memory_of_run
 kind, limited, seconds = sys.argv[1], sys.argv[2] == "limited", float(sys.argv[3])
 
 def resident(name):
@@ -36,7 +36,7 @@ if kind.startswith("{"):
 else:
     model = softmap.read(kind)
 needed = memory_needed(model)
-limit = needed + TAKES.small
+limit = memory_of_run(model)
 gc.collect()
 ctypes.CDLL(None).malloc_trim(0)  # what the reader has freed goes back to the system
 open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here, after the file was read

@@ -27,7 +27,7 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -40,11 +40,16 @@ import numpy as np
 
 import softmap
 from softmap import core
+from softmap.labels.search import SearchEffort
 from softmap.run.failures import Failures
 from softmap.run.subsolver import Subsolver
 from softmap.subsolvers import registry
+from softmap.subsolvers.labels.label_numbers import ExpansionNumbers
+from softmap.subsolvers.passes.pass_numbers import InteriorTimes, PassNumbers
 from softmap.subsolvers.registry import Place
-from softmap.tuning import TUNING
+from softmap.subsolvers.search.eliminate import EliminationNumbers
+from softmap.subsolvers.spins.spin_numbers import SpinNumbers
+from softmap.tuning import Tuning
 from softmap.verification.proof import check_proof
 from support.permutations import permutation_model
 from support.spreading import Lost, interruptible, spread
@@ -60,12 +65,12 @@ PACKAGES = ("drive", "labels", "methods", "model", "relaxation", "run", "subsolv
 
 # --- runs: a model, the options of `solve`, and the stages beside the relaxation ------------------
 
-SMALL = replace(  # so that every stage has a turn on a model that can be enumerated
-    TUNING, interior_after=2, eliminated_per_state=10**6, spins_degree=1,
-    label_search=replace(TUNING.label_search, fused=2),
+SMALL = (  # so that every stage has a turn on a model that can be enumerated
+    PassNumbers(vertex_after=2), EliminationNumbers(per_state=10**6, states=1),
+    SpinNumbers(degree=1), SearchEffort(fused=2), ExpansionNumbers(variables=2),
 )  # fmt: skip
 Run = tuple[softmap.Model, dict[str, Any], tuple[type[Subsolver], ...]]
-OPTIMAL = {"goal": "optimal", "max_work": 20_000, "tuning": SMALL}
+OPTIMAL = {"goal": "optimal", "max_work": 20_000, "tuning": Tuning(*SMALL)}
 
 
 def dense(labels: int, variables: int, seed: int) -> softmap.Model:
@@ -126,7 +131,7 @@ def clauses(seed: int) -> Run:
 
 
 def eliminated(seed: int) -> Run:
-    return _clauses(seed), OPTIMAL | {"tuning": replace(SMALL, large=1)}, (KINDS["Eliminate"],)
+    return _clauses(seed), OPTIMAL, (KINDS["Eliminate"],)
 
 
 def permutations(seed: int) -> Run:
@@ -144,12 +149,12 @@ def assignment(seed: int) -> Run:
 
 
 def relaxed(seed: int) -> Run:
-    tuning = replace(SMALL, interior=replace(SMALL.interior, steps=0.0, pair=0.0))
+    tuning = Tuning(*SMALL, InteriorTimes(steps=0, pair=0.0))
     return dense(3, 6, seed), {"goal": "lp", "lp_gap": 1e-6, "tuning": tuning}, ()
 
 
 def vertex(seed: int) -> Run:
-    tuning = replace(SMALL, interior=replace(SMALL.interior, steps=1e300))
+    tuning = Tuning(*SMALL, InteriorTimes(product=1e300, pair=1e300))
     return dense(3, 6, seed), {"goal": "lp", "lp_gap": 1e-8, "tuning": tuning}, ()
 
 

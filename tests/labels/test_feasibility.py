@@ -15,6 +15,7 @@ from softmap import core
 from softmap.labels import feasibility
 from softmap.labels.exact import solve_exact
 from softmap.labels.feasibility import (
+    FeasibilityNumbers,
     FeasibleSearch,
     HardConstraints,
     find_feasible,
@@ -23,7 +24,6 @@ from softmap.labels.feasibility import (
 )
 from softmap.model import Model
 from softmap.model.many import AllDifferent, Cardinality, Linear
-from softmap.tuning import Tuning
 from support.factor_costs import cost_of
 from support.oracles import energy_by_hand
 from support.strategies import models, seeds
@@ -173,7 +173,7 @@ def test_a_proof_names_constraints_that_contradict_each_other(seed):
     search.run()
     if not search.infeasible:
         return
-    for numbers in (search.core(), small_core(search)):
+    for numbers in (search.core(), small_core(search, None, 2.0)):
         kept = np.zeros(constraints.count, dtype=bool)
         kept[numbers] = True
         assert _twin(constraints.restricted(kept)) is None
@@ -255,23 +255,22 @@ def test_pigeons_are_refuted_by_a_matching():
     assert bad.value.variable == 0
 
 
-def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept(monkeypatch):
-    monkeypatch.setattr(feasibility, "TUNING", Tuning(large=0))
+def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept():
+    few = FeasibilityNumbers(clique_edges=0)
     with pytest.raises(softmap.InfeasibleModel):
-        find_feasible(_pigeons(6), None)
-    assert find_feasible(_pigeons(12), None, conflicts=50) is None
-    assert find_feasible(_pigeons(12), None, deadline=core.Deadline(0.0)) is None
-    assert infeasibility(_pigeons(12), core.Deadline(0.0)).constraints == ()
-    search = FeasibleSearch(HardConstraints.of(_pigeons(12)))
+        find_feasible(_pigeons(6), None, numbers=few)
+    assert find_feasible(_pigeons(12), None, conflicts=50, numbers=few) is None
+    assert find_feasible(_pigeons(12), None, deadline=core.Deadline(0.0), numbers=few) is None
+    assert infeasibility(_pigeons(12), core.Deadline(0.0), few).constraints == ()
+    search = FeasibleSearch(HardConstraints.of(_pigeons(12), numbers=few))
     stop = core.Deadline()
     stop.stop_after(200)
     assert not search.run(deadline=stop)
     assert search.conflicts > 0
 
 
-def test_too_large_models_are_left_alone(monkeypatch):
-    monkeypatch.setattr(feasibility, "TUNING", Tuning(searched_entries=10))
-    assert find_feasible(_pigeons(6), None) is None
+def test_too_large_models_are_left_alone():
+    assert find_feasible(_pigeons(6), None, numbers=FeasibilityNumbers(entries=10)) is None
 
 
 def test_a_run_finds_colours_that_the_relaxation_does_not():

@@ -8,6 +8,7 @@ import pytest
 from softmap import generators
 from softmap.drive.solve import solve
 from softmap.methods.base import Assessment
+from softmap.methods.policy import AnnealingRule
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model import Model
 from softmap.model.potentials import Tables
@@ -38,10 +39,10 @@ def test_eta_is_raised_when_smoothing_makes_the_gap(primal):
     state.smoothed, state.previous, state.node_entropy = 3.0, 2.99, 0.0
     # all of the gap 5 - 4 is entropy: the regularised pair agrees
     algorithm.observe(state, Assessment(4.0, (primal,), 2.0 * first, 0.0))
-    assert state.eta == Anneal.tuning.annealing.growth * first
+    assert state.eta == AnnealingRule().growth * first
     state.smoothed, state.previous = 3.0, 1.0
     algorithm.observe(state, Assessment(4.0, (primal,), 0.0, 0.0))
-    assert state.eta == Anneal.tuning.annealing.growth * first
+    assert state.eta == AnnealingRule().growth * first
 
 
 def test_the_scale_of_costs_follows_factors_and_ignores_constants():

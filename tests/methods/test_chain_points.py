@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -28,14 +27,10 @@ from softmap.relaxation.polytope import couple, node_cost, normalised
 from softmap.run.judge import Judge
 from support.families import FAMILIES
 from support.oracles import violation
+from support.other_numbers import large_models
 from support.strategies import few, models
 
 PLAIN = sorted(set(FAMILIES) - {"projection"})
-
-
-def large_models():
-    """Treat every model as a large one."""
-    return mock.patch.object(sweeps, "CHAINS", replace(sweeps.CHAINS, spare=0))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

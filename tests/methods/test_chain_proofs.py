@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,12 +12,12 @@ from hypothesis import strategies as st
 from test_chains import models_of
 
 import softmap
-from softmap import core, generators
+from softmap import core, generators, tuning
 from softmap.labels import decode
 from softmap.later import later, unmade
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import Chains, ProvedBound
+from softmap.methods.sweeps.chains import ChainNumbers, Chains, ProvedBound
 from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import chain_schedule, decoding_order
 from softmap.model import Model
@@ -29,6 +28,7 @@ from softmap.relaxation.polytope import couple
 from softmap.run.judge import Judge
 from softmap.verification.dual import exact_bound
 from support.families import FAMILIES
+from support.other_numbers import large_models
 from support.strategies import few
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -59,15 +59,15 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, hard):
         np.testing.assert_array_equal(proved.lam(), lam)
 
 
-def passed_large(monkeypatch, model: Model) -> tuple[Chains, Messages]:
-    monkeypatch.setattr(sweeps, "CHAINS", replace(sweeps.CHAINS, spare=0))
-    return passed(model, 30.0)
+def passed_large(model: Model) -> tuple[Chains, Messages]:
+    with large_models():
+        return passed(model, 30.0)
 
 
 @pytest.mark.parametrize("hard", [0, 1, 3])
-def test_the_bound_of_a_large_model_takes_the_memory_of_momentum(hard, monkeypatch):
+def test_the_bound_of_a_large_model_takes_the_memory_of_momentum(hard):
     model = generators.random_grid(7, 7, 3, seed=3)
-    chains, state = passed_large(monkeypatch, model)
+    chains, state = passed_large(model)
     room, size = state.drift, len(state.drift)
     back = state.msg[:size].copy()
     proved = chains.prove(state, hard)
@@ -95,8 +95,7 @@ def test_a_bound_in_single_precision_is_one_of_its_lambda(seed, hard):
     model = tighten(generators.erdos_renyi(12, 3, seed=seed % 1000))
     plain, state = passed(model, 20.0)
     exact = plain.prove(state, hard).bound
-    limits = replace(sweeps.CHAINS, spare=0)
-    with mock.patch.object(sweeps, "CHAINS", limits):
+    with large_models():
         chains, state = passed(model, 20.0)
         proved = chains.prove(state, hard)
         assert proved.bound == pytest.approx(exact, rel=1e-6, abs=1e-6)
@@ -110,7 +109,7 @@ def test_a_bound_in_single_precision_is_one_of_its_lambda(seed, hard):
 
 def test_only_a_bound_in_use_is_copied(monkeypatch):
     """As the judge keeps one of two, one array for the best bound is enough."""
-    chains, state = passed_large(monkeypatch, generators.random_grid(7, 7, 3, seed=3))
+    chains, state = passed_large(generators.random_grid(7, 7, 3, seed=3))
     kept, copies = chains.prove(state, 1), []
     plain = sweeps.KeptBound.keep
     monkeypatch.setattr(
@@ -122,9 +121,9 @@ def test_only_a_bound_in_use_is_copied(monkeypatch):
     assert copies == [kept.lam]
 
 
-def test_bounds_of_two_runs_over_one_schedule_do_not_mix(monkeypatch):
+def test_bounds_of_two_runs_over_one_schedule_do_not_mix():
     model = generators.random_grid(7, 7, 3, seed=3)
-    chains, first = passed_large(monkeypatch, model)
+    chains, first = passed_large(model)
     second = chains.start(None)
     chains.passes(second, 1, 5.0, momentum=True)
     proofs = [chains.prove(state, 1) for state in (first, second)]
@@ -136,7 +135,7 @@ def test_bounds_of_two_runs_over_one_schedule_do_not_mix(monkeypatch):
 
 
 def test_messages_that_single_precision_has_no_room_for_are_not_rounded(monkeypatch):
-    monkeypatch.setattr(sweeps, "CHAINS", replace(sweeps.CHAINS, spare=0))
+    monkeypatch.setitem(tuning._DEFAULTS, ChainNumbers, ChainNumbers(spare=0))
     model = generators.random_grid(5, 5, 3, seed=1)
     huge = model.replace(
         unary=model.unary * 2.0**140, potentials=[p.scaled(2.0**140) for p in model.potentials]

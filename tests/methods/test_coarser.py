@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,11 +10,12 @@ from hypothesis import strategies as st
 import softmap
 from softmap import core
 from softmap.generators import erdos_renyi, grid_edges, potts_grid
+from softmap.methods.policy import AnnealingRule
 from softmap.methods.sweeps import anneal
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import Chains
 from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Tuning
 from support.oracles import dense_lp
 from support.relaxed_runs import promised, same_result
 
@@ -28,7 +27,8 @@ FAMILIES = {
 SHAPES = st.tuples(st.integers(2, 7), st.integers(3, 7))
 
 
-ANY_SIZE = replace(TUNING, coarse_pixels=6)  # pictures of any size are looked at
+NUMBERS = anneal.AnnealNumbers(coarse_pixels=6)  # pictures of any size are looked at
+ANY_SIZE = Tuning(NUMBERS)
 
 
 def picture(
@@ -56,7 +56,7 @@ def in_blocks(model: Model, width: int) -> np.ndarray:
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
     model = picture(shape, family, seed)
-    small = anneal.coarser(model, ANY_SIZE)
+    small = anneal.coarser(model, NUMBERS)
     assert small is not None
     block = in_blocks(model, shape[1])
     assert small.model.n == block.max() + 1
@@ -67,7 +67,7 @@ def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
     model = picture(shape, "potts", seed)
-    small, block = anneal.coarser(model, ANY_SIZE), in_blocks(model, shape[1])
+    small, block = anneal.coarser(model, NUMBERS), in_blocks(model, shape[1])
     across = (shape[1] + 1) // 2
     ends = {tuple(pair): e for e, pair in enumerate(small.model.edges.tolist())}
     weights = small.model.potentials[0].arrays()["weights"]
@@ -90,7 +90,7 @@ def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
 )
 def test_spreading_is_taking_and_packing(shape, family, seed):
     model = picture(shape, family, seed)
-    small, chains = anneal.coarser(model, ANY_SIZE), Chains(model, 1)
+    small, chains = anneal.coarser(model, NUMBERS), Chains(model, 1)
     lam = np.random.default_rng(seed).normal(size=small.model.half_size)
     state = chains.start(None)
     chains.begin_with(state, lam, small.source, small.part)
@@ -146,11 +146,11 @@ def others() -> dict[str, Model]:
 
 @pytest.mark.parametrize("name", others())
 def test_other_models_have_no_blocks(name):
-    assert anneal.coarser(others()[name], ANY_SIZE) is None
+    assert anneal.coarser(others()[name], NUMBERS) is None
 
 
 def test_small_pictures_have_no_blocks():
-    assert anneal.coarser(picture((5, 6), "potts", 0)) is None
+    assert anneal.coarser(picture((5, 6), "potts", 0), anneal.AnnealNumbers()) is None
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -170,7 +170,7 @@ def test_looking_ahead_is_work_and_the_same_with_any_number_of_threads():
     options = {"goal": "lp", "lp_gap": 1e-4, "tuning": ANY_SIZE}
     runs = [softmap.solve(model, threads=threads, **options) for threads in (1, 2)]
     same_result(*runs)
-    small = anneal.coarser(model, ANY_SIZE)
+    small = anneal.coarser(model, NUMBERS)
     assert small is not None
     passes, rest = divmod(runs[0].work, 2 * model.m)
     assert rest  # passes over blocks are no whole number of passes over pixels
@@ -195,9 +195,9 @@ def test_whoever_has_no_time_begins_at_zero():
     assert (state.work, state.eta) == (0, eta)
     method.start_coarse(state)
     assert state.messages.msg.any()
-    small = anneal.coarser(model, ANY_SIZE)
-    assert state.work > 2 * small.model.m * TUNING.coarse_passes  # and blocks of blocks
-    assert state.eta == TUNING.annealing.growth * eta
+    small = anneal.coarser(model, NUMBERS)
+    assert state.work > 2 * small.model.m * NUMBERS.coarse_passes  # and blocks of blocks
+    assert state.eta == TUNING.of(AnnealingRule).growth * eta
 
 
 def test_eta_stays_where_it_was_given():
@@ -208,13 +208,13 @@ def test_eta_stays_where_it_was_given():
     assert state.eta == 7.0
 
 
-@pytest.mark.parametrize("passes", [1, TUNING.coarse_passes - 1, TUNING.coarse_passes])
+@pytest.mark.parametrize("passes", [1, NUMBERS.coarse_passes - 1, NUMBERS.coarse_passes])
 def test_short_runs_do_not_start_coarse(passes):
     model = picture((20, 20), "potts", 0)
     whole = 2 * model.m
     most = passes * whole
     found = softmap.solve(model, goal="lp", lp_gap=0.0, max_work=most, tuning=ANY_SIZE)
-    assert (found.work % whole == 0) == (passes < TUNING.coarse_passes)
+    assert (found.work % whole == 0) == (passes < NUMBERS.coarse_passes)
     assert found.work <= most
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 import softmap
 from softmap.methods.base import Assessment
+from softmap.methods.policy import AnnealingRule
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
 
@@ -33,7 +34,7 @@ def test_a_fall_of_the_smoothed_dual_is_taken_back():
     state.eta, state.previous, state.smoothed = 1.0, 5.0, 4.0
     method.observe(state, VERDICT)
     assert np.array_equal(state.messages.msg, good)
-    assert state.calm == 1 / Anneal.tuning.annealing.calmer
+    assert state.calm == 1 / AnnealingRule().calmer
     assert state.eta == 1.0
     state.smoothed = np.nan  # so is what is no number
     method.step(state, 5)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from unittest import mock
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import core, generators
-from softmap.methods.sweeps import chains as sweeps
-from softmap.methods.sweeps.chains import Chains
+from softmap.methods.sweeps.chains import ChainNumbers, Chains
 from softmap.methods.sweeps.loops import Messages
+from support.other_numbers import by_default
 
 WHOLE, BOUND, HALF = "whole", "bound", "half"
 AFTER = {
@@ -78,7 +75,7 @@ def test_messages_are_in_the_states_that_are_drawn_and_return_to_those_of_the_ru
 @pytest.mark.parametrize("spare", [0, 1 << 23])
 def test_every_action_starts_in_every_state(spare):
     """On large models, too, where messages return up to rounding."""
-    with mock.patch.object(sweeps, "CHAINS", replace(sweeps.CHAINS, spare=spare)):
+    with by_default(ChainNumbers(spare=spare)):
         for start, leading in ((WHOLE, ()), (BOUND, ("prove",)), (HALF, ("prove", "undo"))):
             for action in ("pass", "stopped", "prove", "stopped bound", "undo", "resend"):
                 chains, messages = begun()

@@ -6,8 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap.methods.policy import Ask, CheckTimes, Cooling, eta_rises, passes_to_next
-from softmap.tuning import AnnealingRule, Checks
+from softmap.methods.policy import (
+    AnnealingRule,
+    Ask,
+    Checks,
+    CheckTimes,
+    Cooling,
+    eta_rises,
+    passes_to_next,
+)
 
 RULE = Checks()
 COSTS = st.floats(-100.0, 100.0)
@@ -32,7 +39,7 @@ def test_a_check_comes_soon_where_little_is_missing(done, ratio):
 
 def test_the_first_check_is_early_and_ones_that_come_too_early_are_left_out():
     assert passes_to_next(RULE, 0, math.inf) == passes_to_next(RULE, 0, math.nan) == RULE.first
-    assert passes_to_next(RULE, RULE.first, 1.0) == 2 * RULE.first - RULE.first
+    assert passes_to_next(RULE, RULE.first, 1.0) == RULE.second - RULE.first
     assert passes_to_next(RULE, RULE.first, 1e4) == RULE.early - RULE.first
     assert passes_to_next(RULE, 1000, 2 * RULE.near) == 250
     assert passes_to_next(RULE, 1000, RULE.near / 2) == 125

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap.generators import potts_grid
+from softmap.methods.sweeps.anneal import AnnealNumbers
 from softmap.methods.sweeps.chains import Chains
 from softmap.methods.sweeps.loops import SAMPLED, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.stars import Stars
 from softmap.relaxation.consistency import tighten
-from softmap.tuning import TUNING
 from support.strategies import models
+
+RECENT = AnnealNumbers().recent
 
 COUNTS = st.lists(st.integers(1, 13), min_size=1, max_size=4)
 
@@ -40,7 +42,7 @@ def test_compiled_samples_are_those_taken_turn_by_turn(
         state, passes, samples = begun(engine, seed), 0, 0
         mean = np.zeros(model.unary.size if averaging else 0)
         for count in counts:
-            sampling = Sampling(passes, samples, longest, mean)
+            sampling = Sampling(passes, samples, longest, mean, RECENT)
             sampled(engine, state, count, eta, sampling)
             after = sampling.after(count)
             passes, samples = after.passes, after.samples
@@ -57,11 +59,11 @@ def test_the_mean_weighs_samples_by_how_late_they_are(kind):
     engine, plain = kind(model, 1), kind(model, 1)
     state, alike = engine.start(None), plain.start(None)
     mean, nodes, weights = np.zeros(model.unary.size), [], []
-    engine.sampled_passes(state, turns * SAMPLED, eta, Sampling(0, 0, np.inf, mean))
+    engine.sampled_passes(state, turns * SAMPLED, eta, Sampling(0, 0, np.inf, mean, RECENT))
     for k in range(1, turns + 1):
         plain.passes(alike, SAMPLED, eta, momentum=True)
         nodes.append(plain.nodes(alike.msg, eta))
-        newest = (TUNING.recent + 1) / (k + TUNING.recent)
+        newest = (RECENT + 1) / (k + RECENT)
         weights = [w * (1 - newest) for w in weights] + [newest]
     assert sum(weights) == pytest.approx(1.0)
     assert weights == sorted(weights)
@@ -73,6 +75,6 @@ def test_threads_do_not_show_in_samples(model, seed):
     means = []
     for threads in (1, 3):
         engine, mean = Chains(model, threads), np.zeros(model.unary.size)
-        engine.sampled_passes(begun(engine, seed), 7, 2.0, Sampling(0, 0, 10.0, mean))
+        engine.sampled_passes(begun(engine, seed), 7, 2.0, Sampling(0, 0, 10.0, mean, RECENT))
         means.append(mean)
     np.testing.assert_array_equal(*means)

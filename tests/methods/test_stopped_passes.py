@@ -1,8 +1,5 @@
 """Passes that a deadline stops anywhere: they leave what proves bounds, and go on from there."""
 
-from dataclasses import replace
-from unittest import mock
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,15 +9,15 @@ from softmap import core, generators, lp
 from softmap.errors import InfeasibleModel
 from softmap.methods.base import make
 from softmap.methods.policy import Ask
-from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import Chains
+from softmap.methods.sweeps.chains import ChainNumbers, Chains
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.polytope import couple
 from softmap.run.judge import Judge
 from support.deadlines import stopping
 from support.oracles import brute_force
+from support.other_numbers import by_default
 from support.strategies import models
 
 STOPS = st.lists(st.integers(1, 60), min_size=1, max_size=6)
@@ -148,7 +145,7 @@ def test_an_answer_without_time_has_a_bound_and_no_point(model):
 def test_the_last_bound_is_proved_in_time_or_changes_nothing(spare, seed, stop, looks):
     model = generators.random_grid(5, 5, 3, seed=seed)
     least = lp.solve(model).value
-    with mock.patch.object(sweeps, "CHAINS", replace(sweeps.CHAINS, spare=spare)):
+    with by_default(ChainNumbers(spare=spare)):
         for name in ("anneal", "trws"):
             methods = [make(name, threads=1) for _ in range(2)]
             states = [method.init(model, None, 0) for method in methods]

@@ -21,8 +21,8 @@ from softmap.drive.loop import Run
 from softmap.later import unmade
 from softmap.methods.sweeps import chains, planning
 from softmap.run import memory
-from softmap.run.memory import memory_needed
-from softmap.tuning import TUNING
+from softmap.run.memory import MemoryEstimate, memory_needed
+from softmap.tuning import Tuning
 from support.oracles import violation
 
 
@@ -41,7 +41,7 @@ def test_a_run_that_does_not_fit_says_how_much_it_needs(monkeypatch):
 
 def test_a_limit_is_kept_by_refusing_what_does_not_fit():
     model = softmap.generators.potts_grid(60, 60, 16, seed=0)
-    needed, always = memory_needed(model), memory.TAKES.small
+    needed, always = memory_needed(model), MemoryEstimate().small
     with pytest.raises(softmap.NotEnoughMemory, match=r"about 1,[78]\d\d of its 3,600") as caught:
         softmap.solve(model, memory_limit=needed // 2 + always)
     assert caught.value.needed == needed + always
@@ -64,7 +64,7 @@ made = softmap.generators.random_grid(*map(int, sys.argv[1:4]), seed=0)
 gc.collect()
 before = words("/proc/self/status", "VmRSS") - made.nbytes
 for factor, seconds in ((1.0, 0.6), (30.0, 1.2)):
-    limit = int(factor * memory.memory_needed(made)) + memory.TAKES.small
+    limit = int(factor * memory.memory_needed(made)) + memory.MemoryEstimate().small
     softmap.solve(made, memory_limit=limit, time_limit=seconds, **options)
     print(words("/proc/self/status", "VmHWM") - before, limit)
 """
@@ -100,15 +100,15 @@ def traced(monkeypatch):
 
 @pytest.mark.usefixtures("traced")
 @pytest.mark.parametrize("spare", [0, 1 << 23])
-def test_a_large_model_has_no_copy_of_messages_but_the_best(monkeypatch, spare):
+def test_a_large_model_has_no_copy_of_messages_but_the_best(spare):
     """Both directions, one direction for momentum, one of the best bound; few nodes, many edges.
 
     The last two are in single precision; a small model has two bounds, in double precision.
     """
     copies = (2 * 8 + 4 + (2 * 8 if spare else 4)) / 8
-    monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, spare=spare))
     model, peaks = _complete(40, 192), []
-    options = {"goal": "lp", "lp_gap": 0, "gap": 0}
+    numbers = Tuning(chains.ChainNumbers(spare=spare))
+    options = {"goal": "lp", "lp_gap": 0, "gap": 0, "tuning": numbers}
     softmap.solve(_complete(4, 3), **options, max_work=1000)  # imports what there is to import
 
     def look(_):
@@ -182,7 +182,7 @@ def test_a_point_is_the_same_whenever_its_messages_are_made():
     model = softmap.Model(rng.random((56, 7)), edges, costs)
     options = {"goal": "lp", "lp_gap": 1e-3}
     at_once = softmap.solve(model, **options)
-    options["tuning"] = replace(TUNING, lazy_entries=0)
+    options["tuning"] = Tuning(MemoryEstimate(lazy_entries=0))
     asked, sent, beside = (softmap.solve(model, **options) for _ in range(3))
     assert callable(unmade(asked.point, "coupling"))
     others = [asked.point, pickle.loads(pickle.dumps(sent)).point]
@@ -227,7 +227,7 @@ def test_a_run_that_cannot_start_leaves_no_temporary_folder(monkeypatch, tmp_pat
 
 def test_a_run_says_that_the_memory_limit_ends_it():
     model = softmap.generators.random_grid(9, 9, 8, seed=2)
-    least = memory_needed(model) + memory.TAKES.small
+    least = memory_needed(model) + MemoryEstimate().small
     limited = softmap.solve(model, memory_limit=least)
     assert limited.status is softmap.Status.MEMORY_LIMIT
     assert "memory limit" in str(limited.status)

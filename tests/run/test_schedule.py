@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 import softmap
 from softmap import generators
 from softmap.drive.loop import _gained
-from softmap.drive.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
+from softmap.drive.schedule import ByTime, ByWork, Candidate, Clock, History, ScheduleNumbers, Turn
 from softmap.run.best import Best
 from softmap.run.budget import Budget
 from softmap.run.evidence import Stated
@@ -23,13 +22,15 @@ from softmap.run.problem import Problem
 from softmap.run.subsolver import Share
 from softmap.run.trace import Status
 from softmap.subsolvers.clusters.tightening import Tightening
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Tuning
 from support.stage_runs import begun
+
+NUMBERS = ScheduleNumbers()
 
 
 def simulated(limit, rates, schedule=None):
     """The seconds of stages that close a fraction of the gap per second, and the gap at the end."""
-    schedule, now, gap = schedule or ByTime(TUNING), 0.0, 1.0
+    schedule, now, gap = schedule or ByTime(NUMBERS), 0.0, 1.0
     histories = [History()] * len(rates)
     while gap > 1e-9:
         candidates = [Candidate(k, history=history) for k, history in enumerate(histories)]
@@ -41,7 +42,7 @@ def simulated(limit, rates, schedule=None):
         history = histories[turn.key]
         gain = 1 - math.exp(-length * rates[turn.key](history.seconds + length))
         gap *= 1 - gain
-        histories[turn.key] = history.after(TUNING, turn, length, 0.0, gain, fell=False)
+        histories[turn.key] = history.after(NUMBERS, turn, length, 0.0, gain, fell=False)
     return [history.seconds for history in histories], gap
 
 
@@ -49,7 +50,7 @@ def test_what_gains_gets_the_time_and_everything_gets_some():
     seconds, _ = simulated(20.0, [lambda _: 0.0, lambda _: 0.2, lambda _: 0.01])
     assert seconds[1] > 0.6 * 20.0
     for each in (seconds[0], seconds[2]):
-        assert 0.3 * TUNING.share * 20.0 <= each <= 5.0
+        assert 0.3 * NUMBERS.share * 20.0 <= each <= 5.0
 
 
 def test_a_stage_that_succeeds_late_is_not_given_up():
@@ -83,7 +84,7 @@ candidates = st.lists(
 
 @given(candidates, st.floats(0.0, 100.0), st.floats(1e-3, 100.0))
 def test_a_turn_is_that_of_a_candidate_and_fits_into_the_time(found, spent, left):
-    turn = ByTime(TUNING).choose(found, Clock(spent, left))
+    turn = ByTime(NUMBERS).choose(found, Clock(spent, left))
     able = [c.key for c in found if c.urgent or not (c.whole or c.begin > left)]
     if not able:
         assert turn is Status.EXHAUSTED
@@ -96,7 +97,7 @@ def test_a_turn_is_that_of_a_candidate_and_fits_into_the_time(found, spent, left
 
 @given(candidates, st.booleans(), st.integers(1, 10**9))
 def test_without_a_clock_the_relaxation_leads_and_rounds_follow(found, ends, work):
-    turn = ByWork(TUNING, ends).choose(found, Clock(work=work))
+    turn = ByWork(NUMBERS, ends).choose(found, Clock(work=work))
     if isinstance(turn, Status):
         assert not any(c.urgent or c.leads for c in found)
         return
@@ -112,18 +113,18 @@ def test_without_a_clock_the_relaxation_leads_and_rounds_follow(found, ends, wor
 def test_a_stage_is_tried_once_its_set_up_is_short_beside_the_run_so_far():
     slow = Candidate(0, begin=1.0)
     known = Candidate(1, history=History(slices=5, seconds=0.5, rate=100.0))
-    schedule = ByTime(TUNING)
-    assert schedule.choose([slow, known], Clock(0.9 / TUNING.growth, 60.0)).key == 1
-    assert schedule.choose([slow, known], Clock(1.1 / TUNING.growth, 60.0)).key == 0
+    schedule = ByTime(NUMBERS)
+    assert schedule.choose([slow, known], Clock(0.9 / NUMBERS.entry, 60.0)).key == 1
+    assert schedule.choose([slow, known], Clock(1.1 / NUMBERS.entry, 60.0)).key == 0
     assert schedule.choose([slow], Clock(9.0, 0.5)) is Status.EXHAUSTED
 
 
 def test_once_the_time_is_up_only_the_relaxation_has_a_turn():
     once, passes = Candidate(0, urgent=True), Candidate(1, urgent=True, leads=True)
     up = Clock(1.0, 0.0)
-    assert ByTime(TUNING).choose([once, passes], Clock(0.5, 0.5)).key == 0
-    assert ByTime(TUNING).choose([once, passes], up).key == 1
-    assert ByTime(TUNING).choose([once], up) is Status.TIME_LIMIT
+    assert ByTime(NUMBERS).choose([once, passes], Clock(0.5, 0.5)).key == 0
+    assert ByTime(NUMBERS).choose([once, passes], up).key == 1
+    assert ByTime(NUMBERS).choose([once], up) is Status.TIME_LIMIT
 
 
 def test_labels_that_fall_get_more_of_the_time_and_less_once_they_stall():
@@ -132,31 +133,31 @@ def test_labels_that_fall_get_more_of_the_time_and_less_once_they_stall():
     def chosen(seconds: float, fruitless: float) -> int:
         history = History(slices=9, seconds=seconds, idle=1.0, fruitless=fruitless)
         labels = Candidate(1, proves=False, history=history)
-        return ByTime(TUNING).choose([proving, labels], Clock(10.0, 60.0)).key
+        return ByTime(NUMBERS).choose([proving, labels], Clock(10.0, 60.0)).key
 
-    share = 10.0 * TUNING.share
+    share = 10.0 * NUMBERS.share
     assert chosen(1.1 * share, 0.1) == 1
-    assert chosen(TUNING.falling * share, 0.1) == 0
+    assert chosen(NUMBERS.falling * share, 0.1) == 0
     assert chosen(0.4 * share, 0.3 * share) == 1
     assert chosen(0.6 * share, 0.5 * share) == 0
 
 
 def test_time_before_new_clusters_gain_does_not_count_as_idle():
     turn = Turn(0, 1.0)
-    history = History().after(TUNING, turn, 1.0, 1.0, 0.0, fell=False)
+    history = History().after(NUMBERS, turn, 1.0, 1.0, 0.0, fell=False)
     assert history.idle == history.fruitless == 0.0
-    history = history.after(TUNING, turn, 1.0, 0.25, 0.0, fell=False)
+    history = history.after(NUMBERS, turn, 1.0, 0.25, 0.0, fell=False)
     assert history.idle == history.fruitless == 0.75
 
 
 def test_the_default_effort_is_a_number_of_rounds():
-    schedule, stage = ByWork(TUNING), Candidate(0)
-    done = stage._replace(history=History(rounds=TUNING.rounds))
-    assert schedule.choose([stage], Clock()).work == TUNING.first_work
+    schedule, stage = ByWork(NUMBERS), Candidate(0)
+    done = stage._replace(history=History(rounds=NUMBERS.rounds))
+    assert schedule.choose([stage], Clock()).work == NUMBERS.first_work
     assert schedule.choose([done], Clock()) is Status.EFFORT
-    assert ByWork(TUNING, ends=False).choose([done], Clock()).key == 0
+    assert ByWork(NUMBERS, ends=False).choose([done], Clock()).key == 0
     labels = replace_all([done], proves=False)
-    assert ByWork(TUNING, ends=False).choose(labels, Clock()) is Status.EXHAUSTED
+    assert ByWork(NUMBERS, ends=False).choose(labels, Clock()) is Status.EXHAUSTED
 
 
 def replace_all(found, **changes):
@@ -221,7 +222,7 @@ def test_every_stage_runs_within_the_limit(goal):
 
 def test_other_numbers_are_handed_to_a_run():
     model = spins(3)
-    few = replace(TUNING, rounds=1)
+    few = Tuning(ScheduleNumbers(rounds=1, label_rounds=0))
     short, long = (softmap.solve(model, tuning=t, threads=1) for t in (few, TUNING))
     assert short.work <= long.work
     with pytest.raises(softmap.OptionError, match="tuning"):

@@ -14,14 +14,16 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Board, Occasion, Once, Outcome, Seen, View
 from softmap.subsolvers.cores.cores import Cores
-from softmap.subsolvers.permutations.permute import Permute
+from softmap.subsolvers.labels.label_numbers import ExpansionNumbers
+from softmap.subsolvers.permutations.permute import PermutationNumbers, Permute
 from softmap.subsolvers.registry import Place, kinds
-from softmap.tuning import TUNING, SearchEffort, Tuning
+from softmap.subsolvers.search.eliminate import EliminationNumbers
+from softmap.tuning import Tuning
 from support.permutations import permutation_model, random_factors
 from support.stage_runs import planned
 
 # elimination and expansion moves of small models
-SMALL = Tuning(large=1_000, label_search=SearchEffort(fused=100))
+SMALL = Tuning(EliminationNumbers(states=1_000), ExpansionNumbers(variables=100))
 KINDS = (*kinds(Place.BEFORE, Place.BESIDE),)
 
 
@@ -164,7 +166,8 @@ def test_a_partial_matching_has_at_most_the_least_part_of_the_time(spent):
             permute = Permute(problem, Options(time_limit=limit), [0])
             now = permute._begun + spent
             plan = permute.plan(View(best, board, now=now))
-            part = TUNING.first_slice <= TUNING.least_part * spent
+            numbers = PermutationNumbers()
+            part = numbers.slice <= numbers.partial_share * spent
             assert (plan is not None) == (last if limit is None else part)
             assert permute.plan(View(best, now=now)) is None
     assert math.isinf(best.lp_bound)

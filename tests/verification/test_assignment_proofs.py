@@ -19,12 +19,12 @@ from softmap import core
 from softmap.drive.stored import load_result
 from softmap.errors import FormatError, ProofWarning
 from softmap.labels.permutations import Permutation, PermutationLog
-from softmap.run import memory
 from softmap.run.problem import Problem
 from softmap.run.records import record
 from softmap.run.trace import Status
-from softmap.subsolvers.permutations import permute
 from softmap.subsolvers.permutations.multipliers import AssignmentEvidence
+from softmap.subsolvers.permutations.permute import PermutationNumbers
+from softmap.tuning import Tuning
 from softmap.verification import Verdict
 from softmap.verification.assignment import (
     LARGEST,
@@ -196,17 +196,15 @@ def test_unused_labels_have_multipliers_of_at_most_zero():
         assignment_bound(model, *none, np.ones(d, int))
 
 
-def test_a_search_is_checked_by_its_file_and_stated_if_the_proof_is_too_large(
-    weak, tmp_path, monkeypatch
-):
+def test_a_search_is_checked_by_its_file_and_stated_if_the_proof_is_too_large(weak, tmp_path):
     path = tmp_path / "run.proof"
     result = softmap.solve(weak.model, threads=1, proof=path)
     assert result.status is Status.OPTIMAL
     assert result.proof.kind == "search"
     assert softmap.verify(result, proof=path).verdict is Verdict.CHECKED
-    monkeypatch.setattr(permute, "TAKES", replace(memory.TAKES, logged=8_000))
+    short = Tuning(PermutationNumbers(logged=1_000))
     with pytest.warns(ProofWarning, match="stated only"):
-        softmap.solve(weak.model, threads=1, proof=path)
+        softmap.solve(weak.model, threads=1, proof=path, tuning=short)
     checked = check_proof(path, weak.model)
     assert Fraction(weak.bound) <= checked.bound < result.energy
 

@@ -13,7 +13,10 @@ import pytest
 import softmap
 from adversary.proofs import energies
 from softmap.errors import FormatError
-from softmap.tuning import ClusterSizes, Tuning
+from softmap.subsolvers.clusters.cluster_numbers import TightenNumbers
+from softmap.subsolvers.cores.cores import CoreNumbers
+from softmap.subsolvers.search.search_numbers import SearchNumbers
+from softmap.tuning import Tuning
 from softmap.verification.integers import Flat
 from softmap.verification.limit import Limits, Refused
 from softmap.verification.proof import check_proof
@@ -178,9 +181,7 @@ def proved(tmp_path_factory):
     tables = softmap.Tables(rng.normal(size=(len(pairs), d, d)))
     model = softmap.Model(np.zeros((n, d)), pairs, tables)
     path = tmp_path_factory.mktemp("squares") / "run.proof"
-    tuning = Tuning(
-        searched_entries=0, cores_entries=0, eliminated_entries=0, clusters=ClusterSizes(states=0)
-    )
+    tuning = Tuning(SearchNumbers(entries=0), CoreNumbers(entries=0), TightenNumbers(node_states=0))
     return model, softmap.solve(model, proof=path, threads=1, tuning=tuning), path
 
 

@@ -15,6 +15,7 @@ from softmap.relaxation.polytope import PrimalPoint
 from softmap.run.best import Best
 from softmap.run.evidence import Relaxation
 from softmap.run.failures import StageFailure
+from softmap.run.memory import MemoryEstimate
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.result import Result
@@ -65,7 +66,8 @@ def assembled(
     problem, (labels, energy) = best.problem, priced
     point = best.point or PrimalPoint(problem.model, labels=labels)
     lam: Any = unmade(best, "lam")
-    if problem.model.half_size <= options.tuning.lazy_entries:  # otherwise lazily computed
+    most = options.tuning.of(MemoryEstimate).lazy_entries
+    if problem.model.half_size <= most:  # otherwise lazily computed
         lam, messages = best.lam, messages() if callable(messages) else messages
         made(point, "coupling")
     return Result(

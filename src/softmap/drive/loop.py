@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softmap.drive.record import Checkpoints, Record
-from softmap.drive.schedule import Candidate, Clock, History, Turn, schedule
+from softmap.drive.schedule import Candidate, Clock, History, ScheduleNumbers, Turn, schedule
 from softmap.errors import CheckpointWarning, OptionError, ProofWarning, debugging
 from softmap.labels import cheapest
+from softmap.labels.feasibility import FeasibilityNumbers
 from softmap.machine import usable_cores
 from softmap.methods.base import Floats
 from softmap.model import Model, Network
@@ -100,7 +101,7 @@ class Run:
     ) -> None:
         self.options, self.budget = options, _budget(model.network, options, interrupts)
         if options.backend == "cpu":
-            require_memory(model.network, options.memory_limit)
+            require_memory(model.network, options.memory_limit, options.tuning)
         threads = options.threads or usable_cores()
         problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
@@ -174,9 +175,9 @@ class Run:
 
     def _first_check_is_slow(self) -> bool:
         """Whether the first check of the relaxation takes long beside the time limit."""
-        tuning = self.options.tuning
-        checked = 2 * tuning.checks.early * self.budget.bound_seconds
-        return checked > tuning.share * self.options.seconds
+        numbers = self.options.tuning.of(ScheduleNumbers)
+        checked = numbers.first_check * self.budget.bound_seconds
+        return checked > numbers.slow * self.options.seconds
 
     def _seat_others(self) -> None:
         """Make the subsolvers beside the relaxation, whose turns come before its own."""
@@ -325,10 +326,11 @@ class Run:
     ) -> None:
         """Note what a slice has done."""
         best, plan = self.best, seat.plan
+        numbers = self.options.tuning.of(ScheduleNumbers)
         fell = plan is not None and not plan.proves and best.energy < before[1]
         seat.active = outcome.active
         seat.history = seat.history.after(
-            self.options.tuning, turn, seconds, outcome.prepared, _gained(before, best), fell=fell
+            numbers, turn, seconds, outcome.prepared, _gained(before, best), fell=fell
         )
 
     def _status(self, outcome: Outcome) -> Status | None:
@@ -473,7 +475,7 @@ def prove_infeasible(
     interrupts : Interrupts
         The Ctrl-C flag.
     """
-    seconds = min(options.seconds, options.tuning.infeasible_seconds)
+    seconds = min(options.seconds, options.tuning.of(FeasibilityNumbers).proof_seconds)
     try:
         with interrupts:
             written = proof.write_infeasible(model, interrupts.within(seconds))

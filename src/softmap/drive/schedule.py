@@ -19,12 +19,42 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from softmap.run.budget import UNLIMITED
 from softmap.run.trace import Status
-from softmap.tuning import Tuning
+from softmap.tuning import Numbers
 
 if TYPE_CHECKING:
     from softmap.run.options import Options
 
-__all__ = ["ByTime", "ByWork", "Candidate", "Clock", "History", "RunSchedule", "Turn", "schedule"]
+__all__ = [
+    "ByTime",
+    "ByWork",
+    "Candidate",
+    "Clock",
+    "History",
+    "RunSchedule",
+    "ScheduleNumbers",
+    "Turn",
+    "schedule",
+]
+
+
+@dataclass(frozen=True)
+class ScheduleNumbers(Numbers):
+    """The numbers of both schedules; those of stages that have numbers of their own are there."""
+
+    # with a time limit
+    first_slice: float = 0.05  # s, shortest slice; D35
+    growth: float = 0.25  # slice, in the time that the stage has had; D35
+    entry: float = 0.25  # most set-up of a stage that has not run, in the time so far; D35
+    first_check: int = 40  # evaluations of the bound: the first check of the relaxation; D70
+    slow: float = 0.15  # of the time limit: a first check that takes longer is slow; D70
+    untried: float = 0.2  # gap expected to be closed in as long as nothing was; D35, D58
+    share: float = 0.15  # least fraction of the time of each stage; D35, D58
+    falling: float = 2.0  # factor of that fraction for labels while they improve; D79
+    least_gain: float = 0.002  # fraction of the gap that counts as progress of a slice; D35
+    # without one
+    first_work: int = 200_000  # message entries of the first slice; they double; D35
+    rounds: int = 4  # slices of each stage in a run without limits; D35
+    label_rounds: int = 3  # slices of each stage if none of them proves bounds; D35
 
 
 @dataclass(frozen=True)
@@ -58,15 +88,15 @@ class History:
     last: tuple[float, float] = (0.0, 0.0)
 
     def after(
-        self, tuning: Tuning, turn: Turn, seconds: float, prepared: float, gain: float, *,
+        self, numbers: ScheduleNumbers, turn: Turn, seconds: float, prepared: float, gain: float, *,
         fell: bool,
     ) -> History:  # fmt: skip
         """Add a slice.
 
         Parameters
         ----------
-        tuning : Tuning
-            The numbers of the run.
+        numbers : ScheduleNumbers
+            The numbers of the schedule.
         turn : Turn
             The slice as it was planned.
         seconds : float
@@ -79,8 +109,8 @@ class History:
             Whether the energy fell.
         """
         # neither what a slice took beyond its length nor a long set-up counts as idle
-        spent = max(0.0, max(tuning.first_slice, min(seconds, turn.seconds)) - prepared)
-        idle = 0.0 if gain >= tuning.least_gain else self.idle + spent
+        spent = max(0.0, max(numbers.first_slice, min(seconds, turn.seconds)) - prepared)
+        idle = 0.0 if gain >= numbers.least_gain else self.idle + spent
         fruitless = 0.0 if fell or not idle else self.fruitless + seconds - prepared
         rate = (self.last[1] + gain) / max(self.last[0] + seconds, 1e-6)
         return replace(
@@ -140,11 +170,11 @@ class RunSchedule(ABC):
 
     Attributes
     ----------
-    tuning : Tuning
-        The numbers of the run.
+    numbers : ScheduleNumbers
+        The numbers of the schedule.
     """
 
-    tuning: Tuning
+    numbers: ScheduleNumbers
 
     @abstractmethod
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
@@ -181,17 +211,17 @@ class ByWork(RunSchedule):
             early = leading is not None
             return self._turn(chosen, clock, early=early)
         able = [c for c in candidates if not c.whole and math.isfinite(c.begin)]
-        if not any(c.proves or c.history.rounds < self.tuning.rounds - 1 for c in able):
+        if not any(c.proves or c.history.rounds < self.numbers.label_rounds for c in able):
             return Status.EXHAUSTED
         chosen = min(able, key=lambda c: (c.history.rounds, c.proves and not self.proving))
-        if self.ends and chosen.history.rounds >= self.tuning.rounds:
+        if self.ends and chosen.history.rounds >= self.numbers.rounds:
             return Status.EFFORT
         return self._turn(chosen, clock, early=False)
 
     def _turn(self, chosen: Candidate, clock: Clock, *, early: bool) -> Turn:
         if chosen.leads or chosen.whole:
             return Turn(chosen.key, early=early)
-        work = self.tuning.first_work << min(chosen.history.slices, 40)
+        work = self.numbers.first_work << min(chosen.history.slices, 40)
         return Turn(chosen.key, work=max(1, min(work, clock.work)), early=early)
 
 
@@ -211,7 +241,7 @@ class ByTime(RunSchedule):
         able = [c for c in candidates if in_time and not c.whole and c.begin <= clock.left]
         if not able:
             return Status.EXHAUSTED if clock.left > 0 else Status.TIME_LIMIT
-        soon = self.tuning.growth * clock.spent
+        soon = self.numbers.entry * clock.spent
         if new := [c for c in able if not c.history.slices and c.begin <= soon]:
             return self._turn(min(new, key=lambda c: c.begin), clock)
         if due := [c for c in able if self._due(c, clock)]:
@@ -222,28 +252,30 @@ class ByTime(RunSchedule):
 
     def _due(self, one: Candidate, clock: Clock) -> bool:
         """Whether a subsolver has had less than its share of the time."""
-        tuning, history, share = self.tuning, one.history, self.tuning.share
+        numbers, history, share = self.numbers, one.history, self.numbers.share
         if history.fruitless > 0.5 * history.seconds:
             share /= 2
         elif not one.proves:  # labels still fall
-            share *= tuning.falling
-        return history.seconds + max(tuning.first_slice, one.begin) < share * clock.spent
+            share *= numbers.falling
+        return history.seconds + max(numbers.first_slice, one.begin) < share * clock.spent
 
     def _expected_rate(self, one: Candidate) -> float:
         """The fraction of the gap that a subsolver is expected to close per second."""
-        tuning, history = self.tuning, one.history
-        return max(history.rate, tuning.untried / (history.idle + tuning.first_slice + one.begin))
+        numbers, history = self.numbers, one.history
+        idle = history.idle + numbers.first_slice + one.begin
+        return max(history.rate, numbers.untried / idle)
 
     def _turn(self, one: Candidate, clock: Clock) -> Turn:
         if one.whole or (one.leads and one.urgent):
             return Turn(one.key, clock.left)
-        tuning = self.tuning
-        seconds = max(tuning.first_slice + one.begin, tuning.growth * one.history.seconds)
+        numbers = self.numbers
+        seconds = max(numbers.first_slice + one.begin, numbers.growth * one.history.seconds)
         return Turn(one.key, min(seconds, clock.left))
 
 
 def schedule(options: Options) -> RunSchedule:
     """Return the schedule of a run with these options."""
+    numbers = options.tuning.of(ScheduleNumbers)
     if options.seconds < math.inf:
-        return ByTime(options.tuning)
-    return ByWork(options.tuning, options.ends, options.proving)
+        return ByTime(numbers)
+    return ByWork(numbers, options.ends, options.proving)

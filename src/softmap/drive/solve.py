@@ -88,7 +88,7 @@ def solve(model: Model, options: Options) -> Result:
         Where passes run. "cuda" is a GPU, for the method "anneal" only; it needs the extra `cuda12`
         or `cuda13`.
     tuning : softmap.tuning.Tuning, optional
-        Other numbers for the schedule of the run, for experiments.
+        Other numbers than the default ones, for experiments: `Tuning(ScheduleNumbers(share=0.1))`.
     verbose : bool, default False
         Print a line per check. Libraries can use the logger "softmap" instead.
     progress : bool, default False
@@ -231,7 +231,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     on_snapshot : function, optional
         Called with a `Snapshot` after each check; the run stops if it returns False.
     tuning : softmap.tuning.Tuning, optional
-        Other numbers for the schedule of the run, for experiments.
+        Other numbers than the default ones, for experiments: `Tuning(ScheduleNumbers(share=0.1))`.
     verbose : bool, default False
         Print a line per check.
     progress : bool, default False

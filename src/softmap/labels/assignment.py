@@ -16,10 +16,16 @@ from softmap.model import Network
 from softmap.model.chains import SIZES, chains
 from softmap.model.many import AllDifferent, AtMostOne
 from softmap.model.potentials.base import Costs, Ints
+from softmap.tuning import TUNING, Numbers
 
-__all__ = ["Assignment", "assign", "assignment_lam", "solve_assignment"]
+__all__ = ["Assignment", "AssignmentNumbers", "assign", "assignment_lam", "solve_assignment"]
 
-MOST_ENTRIES = 50_000_000  # largest number of costs of an assignment problem that is tried
+
+@dataclass(frozen=True)
+class AssignmentNumbers(Numbers):
+    """Which assignment problems are solved outright."""
+
+    entries: int = 50_000_000  # most costs of a problem; D31
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,11 @@ class Assignment:
     bound: float
 
 
-def assign(costs: Costs, deadline: core.Deadline | None = None) -> Assignment | None:
+def assign(
+    costs: Costs,
+    deadline: core.Deadline | None = None,
+    numbers: AssignmentNumbers | None = None,
+) -> Assignment | None:
     """Return the labels of smallest cost; None if there are none or the time is up.
 
     Parameters
@@ -50,8 +60,10 @@ def assign(costs: Costs, deadline: core.Deadline | None = None) -> Assignment | 
         Costs of the labels of each variable; `+inf` is forbidden.
     deadline : core.Deadline, optional
         When to stop.
+    numbers : AssignmentNumbers, optional
+        The numbers of the run.
     """
-    if costs.size > MOST_ENTRIES:
+    if costs.size > (numbers or TUNING.of(AssignmentNumbers)).entries:
         return None
     labels, prices = np.empty(len(costs), dtype=np.int64), np.empty(costs.shape[1])
     if not core.linear_assignment(costs, labels, prices, deadline) or (labels < 0).any():
@@ -62,7 +74,10 @@ def assign(costs: Costs, deadline: core.Deadline | None = None) -> Assignment | 
 
 
 def solve_assignment(
-    model: Network, given: Network, deadline: core.Deadline | None = None
+    model: Network,
+    given: Network,
+    deadline: core.Deadline | None = None,
+    numbers: AssignmentNumbers | None = None,
 ) -> tuple[Ints, Costs] | None:
     """Return optimal labels and λ that proves them, if the model is a linear assignment.
 
@@ -74,6 +89,8 @@ def solve_assignment(
         The model that it was made from, which knows the `AllDifferent`.
     deadline : core.Deadline, optional
         When to stop.
+    numbers : AssignmentNumbers, optional
+        The numbers of the run.
 
     Returns
     -------
@@ -88,7 +105,7 @@ def solve_assignment(
     costs = np.full((len(scope), int(sizes.max())), np.inf)
     for row, i in zip(costs, scope.tolist(), strict=True):
         row[: model.num_labels[i]] = model.unary[model.node_slice(i)]
-    found = assign(costs, deadline)
+    found = assign(costs, deadline, numbers)
     if found is None:
         return None
     labels = np.zeros(model.num_visible, dtype=np.int64)

@@ -22,11 +22,11 @@ from softmap.model.many import AllDifferent, Cardinality, Linear, Many
 from softmap.model.potentials.base import Ints, offsets
 from softmap.relaxation.consistency import visible_variables
 from softmap.relaxation.flat import lower_tables
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Numbers
 
 __all__ = [
-    "FeasibleSearch", "HardConstraints", "complete_labels", "find_feasible", "infeasibility",
-    "small_core",
+    "FeasibilityNumbers", "FeasibleSearch", "HardConstraints", "complete_labels", "find_feasible",
+    "infeasibility", "small_core",
 ]  # fmt: skip
 
 Bools = NDArray[np.bool_]
@@ -34,6 +34,16 @@ NONE, FOUND, UNKNOWN = 0, 1, 2
 FAR = 1 << 61  # stands for an infinite bound of a sum
 BLOCK = 1 << 20  # table entries between two looks at the deadline
 NO_LIST = np.zeros(0, dtype=bool)
+
+
+@dataclass(frozen=True)
+class FeasibilityNumbers(Numbers):
+    """Which hard constraints are searched, and how long infeasibility is explained and proved."""
+
+    entries: int = 60_000_000  # most table entries of pairs and node states; D51
+    clique_edges: int = 100_000  # most edges in which sets of different labels are looked for; D33
+    core_seconds: float = 2.0  # s, to name fewer constraints of an infeasible model; D59
+    proof_seconds: float = 60.0  # s, most time of a search that proves infeasibility; D59
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +83,7 @@ class HardConstraints:
         given: Network | None = None,
         barrier: float = math.inf,
         deadline: core.Deadline | None = None,
+        numbers: FeasibilityNumbers | None = None,
     ) -> HardConstraints | None:
         """Return the hard constraints of a model; None if their tables are too large.
 
@@ -85,14 +96,17 @@ class HardConstraints:
             Costs that exceed the least cost of their table by this much or more are forbidden.
         deadline : core.Deadline, optional
             When to stop: `core.OutOfTime` is raised.
+        numbers : FeasibilityNumbers, optional
+            The numbers of the run.
         """
+        numbers = numbers or TUNING.of(FeasibilityNumbers)
         given = model if given is None else given
         n, split = model.num_variables, int(model.node_offset[model.num_variables])
         many = [factor for factor in given.required if _only_forbids(factor, barrier)]
         covered = np.zeros(n, dtype=bool)  # chain variables whose factor propagates as a whole
         for factor, (first, last) in zip(given.required, given.required_chains, strict=True):
             covered[first:last] = _only_forbids(factor, barrier)
-        pairs = _pairs(model, barrier)
+        pairs = _pairs(model, barrier, numbers.entries)
         if pairs is None:
             return None
         pairs = pairs[~covered[model.edges[pairs]].any(axis=1)]
@@ -104,7 +118,7 @@ class HardConstraints:
         allowed[starts] = True  # one label, so that nothing is to be decided
         larger = _larger(model, covered, barrier)
         num_labels = model.num_labels[:n].astype(np.int64)
-        cliques = _cliques(num_labels, edges, tables)
+        cliques = _cliques(num_labels, edges, tables, numbers.clique_edges)
         return cls(num_labels, allowed, edges, tables, larger, cliques, many)
 
     @property
@@ -220,6 +234,7 @@ def find_feasible(
     given: Network | None = None,
     deadline: core.Deadline | None = None,
     conflicts: int = 1 << 62,
+    numbers: FeasibilityNumbers | None = None,
 ) -> Ints | None:
     """Find a labelling of finite cost.
 
@@ -234,6 +249,8 @@ def find_feasible(
         When to stop.
     conflicts : int
         Limit on the number of conflicts.
+    numbers : FeasibilityNumbers, optional
+        The numbers of the run.
 
     Returns
     -------
@@ -245,13 +262,13 @@ def find_feasible(
     InfeasibleModel
         If the search proved that no such labelling exists.
     """
-    constraints = HardConstraints.of(model, given)
+    constraints = HardConstraints.of(model, given, numbers=numbers)
     if constraints is None:
         return None
     search = FeasibleSearch(constraints, preference)
     search.run(deadline=deadline, conflicts=conflicts)
     if search.infeasible:
-        raise infeasibility(model if given is None else given, deadline)
+        raise infeasibility(model if given is None else given, deadline, numbers)
     return complete_labels(model, search.labels) if search.found else None
 
 
@@ -264,7 +281,7 @@ def complete_labels(model: Network, labels: Ints) -> Ints | None:
     return found if math.isfinite(model.energy(found)) else None
 
 
-def small_core(search: FeasibleSearch, deadline: core.Deadline | None = None) -> Ints:
+def small_core(search: FeasibleSearch, deadline: core.Deadline | None, seconds: float) -> Ints:
     """Return constraints that no labels obey together, few of them.
 
     Blocks of constraints are left out, ever smaller ones, as long as the rest is still proved
@@ -274,10 +291,12 @@ def small_core(search: FeasibleSearch, deadline: core.Deadline | None = None) ->
     ----------
     search : FeasibleSearch
         A search that has proved infeasibility.
-    deadline : core.Deadline, optional
-        When to stop; after `TUNING.core_seconds` in any case.
+    deadline : core.Deadline or None
+        When to stop.
+    seconds : float
+        Most seconds in any case.
     """
-    end = (deadline or core.Deadline()).within(TUNING.core_seconds)
+    end = (deadline or core.Deadline()).within(seconds)
     whole, numbers = search.constraints, search.core()
     enough = 2 * (search.conflicts + len(numbers))  # a constraint is kept if this proves nothing
     needed: set[int] = set()
@@ -306,7 +325,11 @@ def _numbered(whole: HardConstraints, kept: Bools) -> Ints:
     return np.concatenate([np.arange(n), n + np.flatnonzero(kept[n:])])
 
 
-def infeasibility(model: Network, deadline: core.Deadline | None = None) -> InfeasibleModel:
+def infeasibility(
+    model: Network,
+    deadline: core.Deadline | None = None,
+    numbers: FeasibilityNumbers | None = None,
+) -> InfeasibleModel:
     """Return the error that says that no labels have finite cost, and names constraints, if known.
 
     The constraints of the model itself are searched once more. Those of a model that was made arc
@@ -318,12 +341,16 @@ def infeasibility(model: Network, deadline: core.Deadline | None = None) -> Infe
         The model as given, which has been proved infeasible.
     deadline : core.Deadline, optional
         When to stop looking for constraints, and making the list of them shorter.
+    numbers : FeasibilityNumbers, optional
+        The numbers of the run.
     """
-    constraints = HardConstraints.of(model)
+    numbers = numbers or TUNING.of(FeasibilityNumbers)
+    constraints = HardConstraints.of(model, numbers=numbers)
     search = None if constraints is None else FeasibleSearch(constraints)
     if search is None or not search.run(deadline=deadline) or not search.infeasible:
         return InfeasibleModel("no labelling has finite cost: a search found none")
-    parts = [search.constraints.describe(k) for k in small_core(search, deadline).tolist()]
+    few = small_core(search, deadline, numbers.core_seconds)
+    parts = [search.constraints.describe(k) for k in few.tolist()]
     seen = (HardConstraint(kind, _visible(model, own)) for kind, own in parts)
     found = tuple(dict.fromkeys(seen))
     names = None if model.names is None else model.names.variables
@@ -374,7 +401,7 @@ def _light(costs: NDArray[np.float64], offset: Ints, barrier: float) -> Bools:
     return costs - np.repeat(least, np.diff(offset)) < barrier
 
 
-def _pairs(model: Network, barrier: float) -> Ints | None:
+def _pairs(model: Network, barrier: float, most: int) -> Ints | None:
     """The edges between variables that may have forbidden pairs; None if they are too large."""
     found = [np.zeros(0, dtype=np.int64)]
     for first, last, potential in model.groups():
@@ -383,7 +410,7 @@ def _pairs(model: Network, barrier: float) -> Ints | None:
     edges = np.concatenate(found)
     edges = edges[(model.edges[edges] < model.num_variables).all(axis=1)]
     entries = int(np.diff(model.edge_offset)[edges].sum()) if len(edges) else 0
-    return edges if entries + model.unary.size <= TUNING.searched_entries else None
+    return edges if entries + model.unary.size <= most else None
 
 
 def _tables(
@@ -426,13 +453,13 @@ def _larger(model: Network, covered: Bools, barrier: float) -> list[tuple[Ints, 
     return [(members[start[a] : start[a + 1]], allowed[begin[a] : begin[a + 1]]) for a in which]
 
 
-def _cliques(num_labels: Ints, edges: Ints, tables: list[Bools]) -> list[Ints]:
+def _cliques(num_labels: Ints, edges: Ints, tables: list[Bools], most: int) -> list[Ints]:
     """Sets of variables whose pairs all forbid equal labels, where labels are scarce.
 
     Each set is grown from an edge that no earlier set has. A matching sees what pairs do not if
     the variables have few more labels than there are of them.
     """
-    if len(edges) > 5 * TUNING.large:
+    if len(edges) > most:
         return []
     near: dict[int, set[int]] = {}
     differ = list(map(tuple, edges[_all_different(num_labels[edges], tables)].tolist()))

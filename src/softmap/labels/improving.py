@@ -11,7 +11,6 @@ from softmap.labels.energies import Labelled, energy_of, whole_labels
 from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_scale
-from softmap.tuning import TUNING
 
 __all__ = [
     "Neighbourhoods", "best_labelling", "forests", "icm", "improved_by_forests", "neighbourhoods",
@@ -19,6 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 Labels = NDArray[np.int64]
+HEAT = 3.0  # largest random cost of `neighbourhoods`, in √(cost scale · gap per variable)
 
 
 def icm(model: Network, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
@@ -174,7 +174,7 @@ def neighbourhoods(
         return before
     if heat is None:
         each = max(0.0, gap) / model.num_variables if np.isfinite(gap) else 0.0
-        heat = TUNING.label_search.heat * float(np.sqrt(cost_scale(model) * each))
+        heat = HEAT * float(np.sqrt(cost_scale(model) * each))
     search = Neighbourhoods(model, heat=heat, seed=seed)
     return search.improve(before, deadline=core.Deadline(seconds), work=work)
 

@@ -13,7 +13,6 @@ from softmap import core
 from softmap.arguments import seeded
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import FlatModel
-from softmap.tuning import TUNING
 
 
 class LargeMoves:
@@ -25,13 +24,13 @@ class LargeMoves:
     ----------
     flat : FlatModel
         The model.
-    seed : int, default 0
+    seed : int
         Seed of the random numbers.
-    each : int, optional
-        The work that a search counts as; by default that of the page of numbers.
+    each : int
+        The work that a search counts as.
     """
 
-    def __init__(self, flat: FlatModel, seed: int = 0, each: int = TUNING.move_work) -> None:
+    def __init__(self, flat: FlatModel, seed: int, each: int) -> None:
         self._each = each
         self._native = core.LargeMoves(flat.native, seeded(seed))
 

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import lower_tables
-from softmap.tuning import TUNING, Tuning
+from softmap.tuning import TUNING, Numbers
 
-__all__ = ["dominating_penalty"]
+__all__ = ["PenaltyNumbers", "dominating_penalty"]
 
 
 ROUNDING = 1e-9  # relative error of the sum of all smaller costs
 
 
-def dominating_penalty(model: Network, tuning: Tuning = TUNING) -> float | None:
+@dataclass(frozen=True)
+class PenaltyNumbers(Numbers):
+    """The sample of costs that a penalty is estimated from."""
+
+    entries: int = 4_000_000  # most table entries of a model that is looked at; D55
+    sampled_nodes: int = 80  # least nodes that are looked at first; D55
+    sampled_edges: int = 80  # least edges that are looked at first; D55
+    drawn: int = 12  # entries of each node and edge of the sample; D55
+    caution: float = 0.25  # factor of estimates from the sample; D55
+
+
+def dominating_penalty(model: Network, numbers: PenaltyNumbers | None = None) -> float | None:
     """Return the largest cost that exceeds all smaller ones together, if there is one.
 
     Smaller costs must be in as many tables as half of the variables: otherwise the second smallest
@@ -30,15 +43,16 @@ def dominating_penalty(model: Network, tuning: Tuning = TUNING) -> float | None:
     Parameters
     ----------
     model : Network
-    tuning : Tuning, optional
-        The page of numbers of the run.
+    numbers : PenaltyNumbers, optional
+        The numbers of the run.
     """
+    numbers = numbers or TUNING.of(PenaltyNumbers)
     pairs = np.flatnonzero((model.edges < model.num_variables).all(axis=1))
     entries = model.unary.size + int(np.diff(model.edge_offset)[pairs].sum() if model.m else 0)
-    if entries > tuning.cores_entries or model.n + len(pairs) < 2:
+    if entries > numbers.entries or model.n + len(pairs) < 2:
         return None
-    some = pairs[:: max(1, len(pairs) // tuning.penalty_sample)]
-    nodes = np.arange(0, model.n, max(1, model.n // tuning.penalty_sample))
+    some = pairs[:: max(1, len(pairs) // numbers.sampled_edges)]
+    nodes = np.arange(0, model.n, max(1, model.n // numbers.sampled_nodes))
     low, high = model.extremes()
     light = max(2, model.num_variables // 2)
     most = _most(high - low)
@@ -46,9 +60,9 @@ def dominating_penalty(model: Network, tuning: Tuning = TUNING) -> float | None:
     # below it, there is hardly one in the whole model.
     counts = [len(nodes), len(some)]
     weight = np.repeat([model.n / len(nodes), len(pairs) / max(1, len(some))], counts)
-    if entries > 2 * tuning.penalty_sample * tuning.penalty_drawn:
-        found = _drawn(model, nodes, some, low, tuning.penalty_drawn)
-        caution = tuning.penalty_caution
+    if entries > (numbers.sampled_nodes + numbers.sampled_edges) * numbers.drawn:
+        found = _drawn(model, nodes, some, low, numbers.drawn)
+        caution = numbers.caution
         if _largest(*found, caution * weight, caution * light, most, True) is None:
             return None
     found = _excess(model, np.arange(model.n), pairs)

@@ -21,16 +21,24 @@ from softmap.labels.different import inner_edges, inner_tables
 from softmap.model import Network
 from softmap.model.potentials.base import Costs, Ints
 from softmap.model.sums import float_below, last_bits, units_below
+from softmap.tuning import TUNING, Numbers
 
-__all__ = ["Permutation", "PermutationLog", "Symmetry"]
+__all__ = ["Permutation", "PermutationLog", "Symmetry", "SymmetryNumbers"]
 
 TOTAL_BITS = 46  # bits of the sum of all ranges of costs, so that no sum overflows 64 bits
 LARGEST_BITS = 50  # bits of a cost, so that no sum overflows
 LARGEST_EXPONENT = 1_100  # above that of every float64
 FRACTION_BITS = 20  # most bits of a multiplier behind the point of a cost
-MOST_SYMMETRIC = 40  # labels for which symmetries are searched for
-MOST_STEPS = 10_000  # steps of the search for them; a fifth as many are listed
 PIECE = 1 << 16  # entries that fit into the cache, between two looks at a deadline
+
+
+@dataclass(frozen=True)
+class SymmetryNumbers(Numbers):
+    """The search for symmetries of a permutation."""
+
+    labels: int = 40  # most labels; D68
+    steps: int = 10_000  # most steps; D68
+    listed: int = 2_000  # most symmetries that are listed; D68
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,10 +198,11 @@ class Permutation:
         units = -(-bound // self.step) * self.step + self.base
         return math.ldexp(float_below(units), self.exponent)
 
-    def symmetry(self) -> Symmetry:
-        """Return symmetries of the costs; none but the identity if there are many variables."""
+    def symmetry(self, numbers: SymmetryNumbers | None = None) -> Symmetry:
+        """Return symmetries of the costs; none but the identity if there are many labels."""
+        numbers = numbers or TUNING.of(SymmetryNumbers)
         (n, d), kind = self.unary.shape, np.arange(len(self.unary))
-        if d > MOST_SYMMETRIC:
+        if d > numbers.labels:
             return Symmetry(np.arange(d)[None], kind)
         for i in range(n):
             same = (j for j in range(i) if kind[j] == j and self._exchangeable(i, j))
@@ -203,7 +212,7 @@ class Permutation:
         looks = [[ids.setdefault(columns[p, q].tobytes(), len(ids)) for q in range(d)]
                  for p in range(d)]  # fmt: skip
         alike = [ids.setdefault(self.unary[:, p].tobytes(), len(ids)) for p in range(d)]
-        return Symmetry(_maps(looks, alike), kind)
+        return Symmetry(_maps(looks, alike, numbers), kind)
 
     def _exchangeable(self, i: int, j: int) -> bool:
         """Whether exchanging the labels of two variables never changes the cost."""
@@ -329,12 +338,12 @@ def _require(deadline: core.Deadline | None) -> None:
         deadline.require()
 
 
-def _maps(looks: list[list[int]], alike: list[int]) -> Ints:
+def _maps(looks: list[list[int]], alike: list[int], numbers: SymmetryNumbers) -> Ints:
     """Permutations of labels that keep the look of each label and pair, by depth-first search."""
-    d, left = len(alike), MOST_STEPS
+    d, left = len(alike), numbers.steps
     found: list[list[int]] = []
     stack: list[list[int]] = [[]]
-    while stack and left > 0 and 5 * len(found) < MOST_STEPS:
+    while stack and left > 0 and len(found) < numbers.listed:
         image = stack.pop()
         p, left = len(image), left - 1
         if p == d:

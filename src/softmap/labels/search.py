@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,23 @@ from softmap.model import Network
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.gaps import PROVED, cost_scale
 from softmap.relaxation.polytope import normalised
-from softmap.tuning import TUNING, SearchEffort
+from softmap.tuning import TUNING, Numbers
 
-__all__ = ["LabelSearch", "Readable"]
+__all__ = ["LabelSearch", "Readable", "SearchEffort"]
 
 Readable = Floats | Callable[[], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class SearchEffort(Numbers):
+    """The effort for labels that are decoded at a check."""
+
+    more: float = 1 / 32  # tree moves per pass so far, twice that if only labels are missing; D10
+    annealed_from: int = 8  # least number of tree moves to anneal them; D10
+    warm: int = 48  # annealed tree moves for labels of an earlier model, or a search; D10
+    heat: float = 3.0  # temperature, in √(cost scale · gap per variable); D10
+    fused: int = 2_000  # least number of variables for fusion moves; D31
+    cut: int = 200  # most visited arcs of a fusion move per edge and variable; D31
 
 
 class LabelSearch:
@@ -51,7 +64,7 @@ class LabelSearch:
         effort: SearchEffort | None = None,
     ) -> None:
         self.model, self.order, self.threads = model, order, threads
-        self.effort = effort or TUNING.label_search
+        self.effort = effort or TUNING.of(SearchEffort)
         pairs = model.m > 0 and model.is_plain
         self._fuses = pairs and model.n >= self.effort.fused and Fusion.takes(model) <= room
 

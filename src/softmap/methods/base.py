@@ -140,7 +140,7 @@ class Algorithm(ABC):
     leaves_cores : bool
         Whether passes leave the cores free (GPU), so that labels are searched for meanwhile.
     tuning : Tuning
-        The page of numbers of the run; see `with_tuning`.
+        The numbers of the run; see `with_tuning`.
     """
 
     name: ClassVar[str]
@@ -158,7 +158,7 @@ class Algorithm(ABC):
         return cls(eta=eta)  # type: ignore[call-arg]
 
     def with_tuning(self, tuning: Tuning) -> Self:
-        """Read the numbers of another page from now on, and return the method."""
+        """Read changed numbers from now on, and return the method."""
         self.tuning = tuning
         return self
 

@@ -13,7 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from softmap.tuning import AnnealingRule, Checks
+from softmap.tuning import Numbers
+
+
+@dataclass(frozen=True)
+class AnnealingRule(Numbers):
+    """When the relaxation raises η, and the limit of its momentum."""
+
+    first: float = 100.0  # first η, in 1 / cost scale; D7
+    growth: float = 3.0  # factor by which η rises; D7
+    ready: float = 0.65  # gap of the regularised problem, in LP gaps, for η to rise; D7
+    settled: float = 0.2  # gain between checks, in smoothing, for η to rise without a point; D7
+    momentum: float = 2.0  # most t of Nesterov's momentum, in √(η · cost scale); D7
+    calmer: float = 16.0  # divisor of that after the smoothed dual fell; D20
+
+
+@dataclass(frozen=True)
+class Checks(Numbers):
+    """When a run checks its bound, what a check computes, and when the run has stalled."""
+
+    first: int = 5  # passes before the first check; D53
+    second: int = 10  # passes before the second check; D53
+    early: int = 20  # passes before the third check; D53
+    interval: int = 20  # least passes between two later checks of an open gap; D53
+    shortest: int = 5  # least passes to a check at which the gap may be closed; D53
+    near: float = 4.0  # gap, in tolerances, up to which checks are frequent; D22
+    thorough: float = 4.0  # gap, in tolerances, up to which each check computes everything; D22
+    patience: int = 400  # least passes without progress to stall; later, a share of the run; D22
+    progress: float = 0.99  # a gap of at most this fraction of the best one is progress; D22
 
 
 def longest_momentum(rule: AnnealingRule, eta: Any, scale: Any) -> Any:
@@ -141,11 +168,11 @@ def passes_to_next(rule: Checks, done: int, ratio: float) -> int:
         The gap divided by the tolerance.
     """
     earliest = 0.75 * done * math.sqrt(max(ratio, 1.0)) if done else 0.0
-    for early in (rule.first, 2 * rule.first, rule.early):
+    for early in (rule.first, rule.second, rule.early):
         if done < early and (early >= earliest or early == rule.early):
             return early - done
-    usual = max(rule.early, done // 4 if ratio > rule.near else done // 8)
-    missing = max(rule.first, done // 16, done * (ratio - 1.0))
+    usual = max(rule.interval, done // 4 if ratio > rule.near else done // 8)
+    missing = max(rule.shortest, done // 16, done * (ratio - 1.0))
     return math.ceil(missing) if ratio > 1.0 and missing <= usual / 2 else usual
 
 
@@ -191,7 +218,7 @@ class CheckTimes:
         last : bool
             Whether this is the last check of the run.
         """
-        if not (last or lp_ratio <= rule.near or tight or done >= 2 * self.refined_at):
+        if not (last or lp_ratio <= rule.thorough or tight or done >= 2 * self.refined_at):
             return Ask.POINT
         self.refined_at = done
         return Ask.EVERYTHING

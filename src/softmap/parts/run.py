@@ -19,9 +19,17 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.arguments import count
 from softmap.errors import InfeasibleModel, ModelError
-from softmap.methods.policy import Ask, CheckTimes, Cooling, longest_momentum, passes_to_next
-from softmap.methods.sweeps.anneal import easily_coupled
-from softmap.methods.sweeps.chains import polish
+from softmap.methods.policy import (
+    AnnealingRule,
+    Ask,
+    Checks,
+    CheckTimes,
+    Cooling,
+    longest_momentum,
+    passes_to_next,
+)
+from softmap.methods.sweeps.anneal import AnnealNumbers, easily_coupled
+from softmap.methods.sweeps.chains import ChainNumbers, polish
 from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model.layout import layout
 from softmap.parts.cut import ModelPart, Whole
@@ -30,7 +38,7 @@ from softmap.parts.passes import PartsPasses
 from softmap.parts.team import Boundary, Team
 from softmap.relaxation.gaps import cost_steps, gap_unit
 from softmap.run.interrupts import Interrupts
-from softmap.run.memory import TAKES, memory_needed
+from softmap.run.memory import MemoryEstimate, memory_needed
 from softmap.run.trace import RELAXATION, Row, Status, Trace
 from softmap.run.values import BestValues, Tolerances
 from softmap.tuning import TUNING
@@ -300,7 +308,7 @@ def _numbers(kind: Any, facts: dict[str, Any]) -> dict[str, Any]:
 
 def memory_of_run(parts: list[ModelPart]) -> int:
     """Return the estimated memory of a process that owns the parts, in bytes."""
-    return TAKES.small + sum(memory_needed(part.model) for part in parts)
+    return TUNING.of(MemoryEstimate).small + sum(memory_needed(part.model) for part in parts)
 
 
 class PartsRun:
@@ -315,8 +323,10 @@ class PartsRun:
         The signals to this process; one to any process ends the run of all.
     """
 
-    annealing = TUNING.annealing
-    checks = TUNING.checks
+    annealing = TUNING.of(AnnealingRule)
+    checks = TUNING.of(Checks)
+    chains = TUNING.of(ChainNumbers)
+    recent = TUNING.of(AnnealNumbers).recent
 
     def __init__(
         self, team: Team, whole: Whole, parts: list[ModelPart], eta: float | None, threads: int
@@ -372,7 +382,7 @@ class PartsRun:
         self.passes.shorten_memory(longest_momentum(self.annealing, eta, self.survey.scale))
         if self.survey.averaging:
             state.samples += 1
-            weight = (TUNING.recent + 1.0) / (state.samples + TUNING.recent)
+            weight = (self.recent + 1.0) / (state.samples + self.recent)
             for chains in self.passes.chains.values():
                 chains.sample(eta, weight)
 
@@ -384,7 +394,8 @@ class PartsRun:
         self.passes.wait_for_product()
         ask = self._ask(limits, last)
         averaged = state.samples > 1
-        found = judge(self.passes, eta, ask, averaged, polish(state.passes))
+        hard = polish(state.passes, self.chains)
+        found = judge(self.passes, eta, ask, averaged, hard)
         best.offer_lp_bound(found.bound, found.lam)
         for cost in found.primals:
             best.offer_point(cost, None)
@@ -411,7 +422,7 @@ class PartsRun:
 
     def _ask(self, limits: PartsLimits, last: bool) -> Ask:
         state, ratio = self.progress, self._lp_ratio(limits)
-        if state.passes <= 2 * self.checks.first and not last:
+        if state.passes <= self.checks.second and not last:
             return Ask.BOUND  # labels give a primal value in less time than a point
         return state.schedule.ask(
             self.checks, state.passes, lp_ratio=ratio, tight=self.best.tight, last=last

@@ -8,146 +8,78 @@ from dataclasses import dataclass
 from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
 from softmap.methods.sweeps.anneal import easily_coupled
-from softmap.methods.sweeps.chains import CHAINS
+from softmap.methods.sweeps.chains import ChainNumbers
 from softmap.model import Network
 from softmap.model.graph import grid_width
 from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Numbers, Tuning
 
 __all__ = [
-    "TAKES", "memory_left", "memory_needed", "memory_of_run", "require_memory", "search_memory",
+    "MemoryEstimate", "memory_left", "memory_needed", "memory_of_run", "require_memory",
+    "search_memory",
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryEstimate:
-    """Memory per unit of size. One array has one entry per half-edge state.
+@dataclass(frozen=True)
+class MemoryEstimate(Numbers):
+    """Memory of the relaxation and of a result; those of a subsolver are among its numbers.
 
-    Attributes
-    ----------
-    messages : float
-        Arrays: messages of both directions.
-    drift : float
-        Arrays in single precision: momentum of one direction.
-    bound : float
-        Arrays in single precision: messages of the best bound.
-    bounds : float
-        Arrays, on small models: 0.5 for messages of the best bound, 0.5 for those of another one,
-        and a margin for λ, which is computed if a gap is a rounding error.
-    points : float
-        Arrays: messages kept for two primal points.
-    coupled : float
-        Arrays in double precision: κ of two primal points.
-    decoded : float
-        Arrays in double precision: λ for decoding labels.
-    answer : float
-        Arrays in double precision: λ of a result that is not lazily computed.
-    edge : int
-        Bytes per edge: model, graph, schedule of passes.
-    scattered : int
-        Bytes per edge for places of costs and messages, unless the model is an image, where they
-        are in line.
-    parameter : int
-        Bytes per edge for each of weight and truncation that is not the same for all edges.
-    node : int
-        Bytes per node: indices, orders, labels.
-    uneven : int
-        Bytes per node if label counts differ.
-    state : int
-        Bytes per node state: costs in two orders, shares.
-    marginals : float
-        Arrays of node marginals: those of a check, and of the best point.
-    average : float
-        Arrays of node marginals for their average.
-    small : int
-        Bytes for any model: buffers, threads, libraries.
-    share : float
-        Fraction of the memory beside the relaxation for each later stage; two keep theirs.
-    constraint : int
-        Bytes per table entry of a search for feasible labels (decision 33).
-    entry, joined, copied : int
-        Bytes of an exact search: per table entry, per node and edge, and per node and edge of each
-        further thread (decision 51).
-    eliminated : int
-        Bytes per table entry of dynamic programming: two doubles.
-    cores : int
-        Bytes per table entry of a core-guided search (decision 70).
-    spins : int
-        Bytes per pair of variables of a semidefinite bound: 15 matrices of doubles.
-    permuted : int
-        Bytes per pair of labels of a permutation: costs as floats, as integers, and compiled.
-    tightened : float
-        Memory of tightening before its first cluster, in that of the relaxation (decision 47).
-    cluster : int
-        Bytes per joint state of a cluster (decision 47).
-    logged : int
-        Bytes of the proof of a search that is kept in memory (decision 78).
+    Arrays have one entry per half-edge state; a *single* array has four bytes per entry.
     """
 
-    messages: float = 1.0
-    drift: float = 0.5
-    bound: float = 0.5
-    bounds: float = 1.25
-    points: float = 1.0
-    coupled: float = 1.5
-    decoded: float = 1.0
-    answer: float = 1.0
-    edge: int = 38
-    scattered: int = 36
-    parameter: int = 16
-    node: int = 58
-    uneven: int = 16
-    state: int = 24
-    marginals: float = 2.0
-    average: float = 1.0
-    small: int = 1 << 24
-    share: float = 0.4
-    constraint: int = 100
-    entry: int = 64
-    joined: int = 2_000
-    copied: int = 400
-    eliminated: int = 16
-    cores: int = 500
-    spins: int = 120
-    permuted: int = 40
-    tightened: float = 5.0
-    cluster: int = 1_000
-    logged: int = 128_000_000
+    messages: float = 1.0  # arrays: messages of both directions; D43
+    drift: float = 0.5  # single arrays: momentum of one direction; D43
+    bound: float = 0.5  # single arrays of a large model: messages of the best bound; D43
+    bounds: float = 1.25  # arrays of a small model: messages of two bounds, and a part of λ; D43
+    points: float = 1.0  # arrays: messages kept for two primal points; D43
+    coupled: float = 1.5  # arrays of a model with factors: κ of two primal points; D43
+    decoded: float = 1.0  # arrays: λ for decoding labels; D43
+    answer: float = 1.0  # arrays: λ of a result that is not lazily computed; D43
+    edge: int = 38  # bytes per edge: model, graph, schedule of passes; D43
+    scattered: int = 36  # bytes per edge, unless the model is an image: indices of costs; D43
+    parameter: int = 16  # bytes per edge of each weight or truncation that differs by edge; D43
+    node: int = 58  # bytes per node: indices, orders, labels; D43
+    uneven: int = 16  # bytes per node if label counts differ; D43
+    state: int = 24  # bytes per node state: costs in two orders, shares; D43
+    marginals: float = 2.0  # node marginals: those of a check, and of the best point; D43
+    average: float = 1.0  # node marginals for their average; D43
+    small: int = 1 << 24  # bytes for any model: buffers, threads, libraries; D43
+    share: float = 0.4  # fraction of the memory beside the relaxation for each subsolver; D43
+    lazy_entries: int = 1 << 19  # entries of λ above which it is computed when it is read; D43
+    returned_entries: int = 1 << 19  # those above which freed memory is returned at once; D43
 
 
-TAKES = MemoryEstimate()
-
-
-def memory_of_run(model: Network) -> int:
+def memory_of_run(model: Network, tuning: Tuning = TUNING) -> int:
     """Return the memory limit that solving a model needs, in bytes: with buffers and libraries."""
-    return memory_needed(model) + TAKES.small
+    return memory_needed(model, tuning) + tuning.of(MemoryEstimate).small
 
 
-def memory_needed(model: Network) -> int:
+def memory_needed(model: Network, tuning: Tuning = TUNING) -> int:
     """Return the estimated peak memory of solving a model, in bytes, the model included.
 
     Measured peaks are within 20 % of the estimate for models of more than a few tens of megabytes.
     """
-    small = model.half_size <= CHAINS.spare
-    double = TAKES.messages + (TAKES.bounds if small else 0.0)
-    single = TAKES.drift + (0.0 if small else TAKES.bound)
+    takes = tuning.of(MemoryEstimate)
+    small = model.half_size <= tuning.of(ChainNumbers).spare
+    double = takes.messages + (takes.bounds if small else 0.0)
+    single = takes.drift + (0.0 if small else takes.bound)
     if model.has_forbidden or model.has_factors:
-        double += TAKES.decoded
+        double += takes.decoded
     if model.has_factors:
-        double += TAKES.coupled
+        double += takes.coupled
     elif needs_coupling(model):
-        double += TAKES.points
-    if model.half_size <= TUNING.lazy_entries:
-        double += TAKES.answer
-    points = TAKES.marginals + TAKES.average * easily_coupled(model)
+        double += takes.points
+    if model.half_size <= takes.lazy_entries:
+        double += takes.answer
+    points = takes.marginals + takes.average * easily_coupled(model)
     parameters, tables = _costs_of_edges(model)
     return int(
         model.half_size * (8 * double + 4 * single)
-        + (TAKES.edge + TAKES.scattered * (grid_width(model.edges) is None)) * model.m
-        + TAKES.parameter * parameters
-        + (TAKES.node + TAKES.uneven * (not model.is_even)) * model.n
-        + (TAKES.state + points * (8 if small else 4)) * model.unary.size
+        + (takes.edge + takes.scattered * (grid_width(model.edges) is None)) * model.m
+        + takes.parameter * parameters
+        + (takes.node + takes.uneven * (not model.is_even)) * model.n
+        + (takes.state + points * (8 if small else 4)) * model.unary.size
         + 2 * tables  # those of the model, and those of the schedule
     )
 
@@ -161,36 +93,48 @@ def _costs_of_edges(model: Network) -> tuple[int, int]:
     return parameters, tables
 
 
-def require_memory(model: Network, limit: int | None = None) -> None:
+def require_memory(model: Network, limit: int | None = None, tuning: Tuning = TUNING) -> None:
     """Raise `NotEnoughMemory` if a run needs more memory than available or than `limit`."""
-    if limit is not None and memory_of_run(model) > limit:
-        fits = _what_fits(model, limit - TAKES.small)
-        raise NotEnoughMemory(memory_of_run(model), limit, fits)
-    needed = memory_needed(model) - model.nbytes  # the model is in memory already
-    if needed <= TAKES.small:
+    small = tuning.of(MemoryEstimate).small
+    if limit is not None and memory_of_run(model, tuning) > limit:
+        fits = _what_fits(model, limit - small, tuning)
+        raise NotEnoughMemory(memory_of_run(model, tuning), limit, fits)
+    needed = memory_needed(model, tuning) - model.nbytes  # the model is in memory already
+    if needed <= small:
         return
     available = available_memory()
     if available is not None and needed > available:
-        raise NotEnoughMemory(needed, available, _what_fits(model, available + model.nbytes))
+        fits = _what_fits(model, available + model.nbytes, tuning)
+        raise NotEnoughMemory(needed, available, fits)
 
 
-def memory_left(model: Network, limit: int | None) -> float:
+def memory_left(model: Network, limit: int | None, tuning: Tuning = TUNING) -> float:
     """Memory for stages after the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf
-    return max(0.0, limit - memory_of_run(model))
+    return max(0.0, limit - memory_of_run(model, tuning))
 
 
-def search_memory(model: Network, entries: int) -> float:
-    """Memory of an exact search without open nodes and dynamic programming, in bytes."""
-    return float(TAKES.entry * entries + TAKES.joined * (model.n + model.m))
+def search_memory(model: Network, entries: int, entry: int, edge: int) -> float:
+    """Memory of an exact search without open nodes and dynamic programming, in bytes.
+
+    Parameters
+    ----------
+    model : Network
+        The model.
+    entries : int
+        Number of its table entries.
+    entry, edge : int
+        Bytes per table entry, and per node and edge.
+    """
+    return float(entry * entries + edge * (model.n + model.m))
 
 
-def _what_fits(model: Network, room: int) -> str:
+def _what_fits(model: Network, room: int, tuning: Tuning) -> str:
     """Advice on what fits into `room` bytes: a smaller model, or several processes."""
-    variables = int(max(0, room) / memory_needed(model) * model.num_visible)
+    variables = int(max(0, room) / memory_needed(model, tuning) * model.num_visible)
     if variables == 0:
-        return f"a run of any model takes {TAKES.small:,} bytes and more"
+        return f"a run of any model takes {tuning.of(MemoryEstimate).small:,} bytes and more"
     return (
         f"a model of about {variables:,} of its {model.num_visible:,} variables fits; "
         "softmap.scale.distributed spreads a model over processes"

@@ -25,7 +25,7 @@ from softmap import core
 from softmap.labels.search import Readable
 from softmap.run.best import Best
 from softmap.run.budget import UNLIMITED, Budget
-from softmap.run.memory import TAKES, memory_left
+from softmap.run.memory import MemoryEstimate, memory_left
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.trace import Status
@@ -342,8 +342,8 @@ class Room(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, options: Options) -> Room:
         """Return the memory that the options leave."""
-        left = memory_left(problem.model, options.memory_limit)
-        return cls(left, TAKES.share * left)
+        left = memory_left(problem.model, options.memory_limit, options.tuning)
+        return cls(left, options.tuning.of(MemoryEstimate).share * left)
 
 
 class Subsolver(ABC):

@@ -31,7 +31,7 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.result import Result
 from softmap.run.trace import Status
-from softmap.tuning import TUNING, Tuning
+from softmap.tuning import Tuning
 
 __all__ = ["WarmStart", "start_labels", "warm_start"]
 
@@ -181,7 +181,7 @@ def _is_labelling(model: Network, given: Any) -> bool:
     return array.dtype.kind in "iu" and array.size in (model.num_visible, model.num_variables)
 
 
-def warm_start(problem: Problem, given: Any, tuning: Tuning = TUNING) -> WarmStart | None:
+def warm_start(problem: Problem, given: Any, tuning: Tuning) -> WarmStart | None:
     """Return the warm start for the option `warm_start`: None, λ, or an earlier result."""
     if given is None:
         return None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.drive.assembly import Spent, assembled, cautious
 from softmap.labels.energies import energy_of
-from softmap.methods.policy import passes_to_next
+from softmap.methods.policy import Checks, passes_to_next
 from softmap.model import Model, Network
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import PROVED, cost_step
@@ -97,7 +97,7 @@ class _BatchProgress:
     """The models of a batch that are still running, and the status of the others."""
 
     def __init__(self, batch: Any, models: Sequence[Model], each: Sequence[Options]) -> None:
-        self._best, self._checks = batch.best, each[0].tuning.checks
+        self._best, self._checks = batch.best, each[0].tuning.of(Checks)
         self.models, self.each, self.scale = models, each, batch.scale
         count = len(models)
         self.status: list[Status | None] = [None] * count
@@ -182,7 +182,10 @@ def relax_batch(
     deadline = None if limit == math.inf else core.Deadline().at(began + limit)
     number = chosen_device()
     networks = [model.network for model in models]
-    batch = Aside()(lambda: Batch(networks, find_device(number), dtype, whole, deadline), deadline)
+    tuning = each[0].tuning
+    batch = Aside()(
+        lambda: Batch(networks, find_device(number), dtype, whole, deadline, tuning), deadline
+    )
     setup = time.perf_counter() - began
     progress, looks, passes = _BatchProgress(batch, models, each), [], BatchPasses(batch, deadline)
     closing = math.inf  # the least time of a check so far, in seconds

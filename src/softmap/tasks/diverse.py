@@ -16,30 +16,22 @@ from softmap.labels.exact import solve_exact
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import FlatModel
 from softmap.relaxation.gaps import CLOSED
-from softmap.tuning import TUNING
 
 __all__ = ["next_diverse"]
 
 EPS = np.finfo(float).eps
 
 
-@dataclass(frozen=True, eq=False)
-class DiverseTuning:
-    """Tuning numbers of the search for diverse labellings.
+@dataclass(frozen=True)
+class DiverseLimits:
+    """The effort of the search for diverse labellings."""
 
-    Attributes
-    ----------
-    prices : int
-        Number of values of ν that are tried; each has at most this part of the time left.
-    rate : int
-        Largest number of table entries of counters per remaining second.
-    """
-
-    prices: int = 14
-    rate: int = 100_000
+    prices: int = 14  # values of ν, each with at most this part of the time left; D115, D128
+    rate: int = 100_000  # most table entries of counters per second left; D115, D128
+    entries: int = 60_000_000  # most table entries of counters; D51
 
 
-DIVERSE = DiverseTuning()
+DIVERSE = DiverseLimits()
 
 
 def next_diverse(
@@ -53,7 +45,7 @@ def next_diverse(
         return None, np.inf
     best, bound = _by_prices(flat, earlier, distance, deadline)
     size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
-    if deadline.passed or size > min(TUNING.searched_entries, DIVERSE.rate * deadline.left):
+    if deadline.passed or size > min(DIVERSE.entries, DIVERSE.rate * deadline.left):
         return best, bound
     counted = _with_counters(flat, earlier, distance)
     start = None if best is None else _with_counts(best, earlier, distance)

@@ -26,18 +26,27 @@ from softmap.relaxation.flat import EliminationOrder, elimination_order, flatten
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.run.failures import Failures
 from softmap.run.interrupts import Interrupts
-from softmap.run.memory import TAKES
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.result import Result
 from softmap.tasks.diverse import next_diverse
 from softmap.tasks.parts import Partition
-from softmap.tuning import TUNING
 
 __all__ = ["RankedLabelling", "solve_mbest"]
 
 
-MOST_CHOSEN = 20_000_000  # labels of all labellings that elimination finds: 160 MB
+@dataclass(frozen=True)
+class MbestLimits:
+    """How long the best labelling is looked for, and when elimination finds all of them."""
+
+    first_share: float = 0.4  # of the time: for the best labelling; D96
+    counting_share: float = 0.4  # of the time: for elimination; D96
+    entries: float = 5e8  # most table entries of elimination; D34
+    entry_bytes: int = 16  # bytes per table entry that is kept: two doubles; D34
+    chosen: int = 20_000_000  # most labels of all labellings of elimination: 160 MB; D128
+
+
+MBEST = MbestLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +148,7 @@ def solve_mbest(
 
 def _first(model: Model, options: Options) -> Result:
     """Return the run that finds the best labelling; prove it if there is none."""
-    share = TUNING.first_share * options.seconds
+    share = MBEST.first_share * options.seconds
     try:
         return solve(
             model, goal="optimal", time_limit=share, gap=options.gap, threads=options.threads,
@@ -177,17 +186,17 @@ def _by_elimination(
 ) -> list[RankedLabelling] | None:
     """Return the best labellings by dynamic programming; None if the model is too wide for it."""
     problem = Problem.unrounded(model)
-    order = elimination_order(problem.model, TUNING.eliminated_entries)
+    order = elimination_order(problem.model, MBEST.entries)
     room = available_memory()
     short = (
         order.found
         and not problem.given.has_chains  # labellings are counted with those of chain variables
-        and most * model.num_visible <= MOST_CHOSEN
-        and (room is None or TAKES.eliminated * order.stored <= room)
+        and most * model.num_visible <= MBEST.chosen
+        and (room is None or MBEST.entry_bytes * order.stored <= room)
     )
     if not short:
         return None
-    end = deadline.within(TUNING.first_share * deadline.left)  # `solve` has the rest
+    end = deadline.within(MBEST.counting_share * deadline.left)  # `solve` has the rest
     upper = math.inf
     while True:
         labels, bounds, slack = _enumerated(problem, order, most, upper, threads, end)

@@ -14,16 +14,17 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap import core
+from softmap import core, tuning
 from softmap.errors import CheckpointWarning
 from softmap.methods.cuda import HostDevice
-from softmap.methods.cuda.anneal import CudaAnneal, DeviceSizes
+from softmap.methods.cuda.anneal import CudaAnneal, DeviceNumbers
 from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.cupy_device import Compiler, Kernels, Store
 from softmap.methods.cuda.waiting import Aside, waited
 from softmap.relaxation.bounds import dual_bound
 from softmap.run.best import Best
 from softmap.run.judge import Judge
+from softmap.run.memory import MemoryEstimate
 from softmap.run.problem import Problem
 from softmap.run.trace import Status
 from softmap.tasks import batch, device_batch
@@ -218,7 +219,7 @@ def test_set_up_that_nobody_waits_for_ends_at_its_next_step(host, monkeypatch):
 
 def test_the_last_check_of_a_large_model_leaves_its_arrays_on_the_device(place, monkeypatch):
     """Copying λ and computing its bound on the CPU takes longer than hundreds of passes."""
-    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", DeviceSizes(large=0))
+    monkeypatch.setitem(tuning._DEFAULTS, DeviceNumbers, DeviceNumbers(frugal_states=0))
     times, fetched, bounds = iter(range(10**6)), [], []
     monkeypatch.setattr("softmap.run.budget.time.perf_counter", lambda: float(next(times)))
     whole = Arena.lam
@@ -230,7 +231,7 @@ def test_the_last_check_of_a_large_model_leaves_its_arrays_on_the_device(place, 
     )
     result = softmap.solve(
         softmap.generators.erdos_renyi(40, 3, seed=2), backend="cuda", goal="lp", lp_gap=0.0,
-        gap=0.0, time_limit=200.0, tuning=Tuning(lazy_entries=0),
+        gap=0.0, time_limit=200.0, tuning=Tuning(MemoryEstimate(lazy_entries=0)),
     )  # fmt: skip
     assert result.status is Status.TIME_LIMIT
     assert result.sweeps > 0

@@ -10,10 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 import softmap
+from softmap import tuning
 from softmap.errors import InfeasibleModel, MissingExtra, OptionError
 from softmap.labels import LabelSearch
 from softmap.methods.cuda import DeviceEngine, describe
-from softmap.methods.cuda.anneal import CudaAnneal, DeviceSizes
+from softmap.methods.cuda.anneal import CudaAnneal, DeviceNumbers
 from softmap.methods.cuda.arena import Arena
 from softmap.relaxation import lp
 from support.deadlines import stopping
@@ -101,7 +102,7 @@ def test_labels_are_searched_for_while_passes_go_on(name, place, monkeypatch):
 
 def test_checks_of_a_large_model_leave_its_arrays_on_the_device(place, monkeypatch):
     """λ of a large model takes longer to fetch than all passes between two checks."""
-    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", DeviceSizes(large=0))
+    monkeypatch.setitem(tuning._DEFAULTS, DeviceNumbers, DeviceNumbers(frugal_states=0))
     fetched = []
     for name in ("lam", "by_node"):
         whole = getattr(Arena, name)
@@ -158,7 +159,7 @@ def test_limits_and_callbacks_stop_a_run(place):
 
 
 def test_a_large_model_gets_its_labels_at_the_end(place, monkeypatch):
-    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", DeviceSizes(large=100))
+    monkeypatch.setitem(tuning._DEFAULTS, DeviceNumbers, DeviceNumbers(frugal_states=100))
     model = GRIDS["potts"]()
     seen = []
     result = softmap.solve(

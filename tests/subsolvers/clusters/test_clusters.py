@@ -1,6 +1,5 @@
 """Short cycles against an enumeration, and their gains against brute force."""
 
-from dataclasses import replace
 from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
@@ -12,9 +11,9 @@ import softmap
 from softmap import lp
 from softmap.relaxation.bounds import dual_bound
 from softmap.subsolvers.clusters import clusters
+from softmap.subsolvers.clusters.cluster_numbers import ClusterSizes
 from softmap.subsolvers.clusters.clusters import (
     Adjacency,
-    ClusterSizes,
     cluster_scopes,
     cycle_gains,
     select,
@@ -27,6 +26,8 @@ from support.pair_costs import pair_costs
 from support.small_models import random_clusters, random_model
 from support.stage_runs import finish
 from support.strategies import random_lam
+
+SIZES = ClusterSizes()
 
 
 def table_of(costs, i, j):
@@ -58,7 +59,7 @@ def test_all_short_chordless_cycles_are_found_once(seed):
     every = np.array(list(combinations(range(n), 2)))
     pairs = every[rng.random(len(every)) < (0.25, 0.35, 0.6)[seed % 3]]
     graph = Adjacency.of(pairs, n)
-    for length, cycles in zip(range(3, 7), finish(short_cycles(graph)), strict=True):
+    for length, cycles in zip(range(3, 7), finish(short_cycles(graph, limits=SIZES)), strict=True):
         sets = [tuple(sorted(c)) for c in cycles.tolist()]
         assert len(set(sets)) == len(sets)
         assert set(sets) == chordless(pairs, n, length)
@@ -71,14 +72,14 @@ def test_a_wrapped_grid_has_its_faces():
     across = np.stack([index.ravel(), np.roll(index, -1, 1).ravel()], axis=1)
     down = np.stack([index.ravel(), np.roll(index, -1, 0).ravel()], axis=1)
     pairs = np.unique(np.sort(np.concatenate([across, down]), axis=1), axis=0)
-    found = finish(short_cycles(Adjacency.of(pairs, 25)))
+    found = finish(short_cycles(Adjacency.of(pairs, 25), limits=SIZES))
     assert [len(c) for c in found] == [0, 25, 10, 0]  # faces, and the rows and columns themselves
 
 
 def test_a_limit_cuts_the_search_short():
     rng, every = np.random.default_rng(1), np.array(list(combinations(range(40), 2)))
     graph = Adjacency.of(every[rng.random(len(every)) < 0.2], 40)
-    limits = (replace(ClusterSizes(), paths=paths) for paths in (5000, 30))
+    limits = (ClusterSizes(paths=5 * pairs, pairs=pairs) for pairs in (1_000, 6))
     whole, short = (finish(short_cycles(graph, limits=each)) for each in limits)
     assert len(whole[0]) == len(short[0])  # triangles are not limited
     for length in (1, 2, 3):
@@ -92,7 +93,7 @@ def test_cycles_do_not_depend_on_the_number_of_threads():
     pairs = np.unique(np.sort(model.edges.astype(np.int64), axis=1), axis=0)
     graph = Adjacency.of(pairs, model.n)
     assert len(graph.neighbour) > 8192  # otherwise one thread is used
-    one, three = (finish(short_cycles(graph, threads=threads)) for threads in (1, 3))
+    one, three = (finish(short_cycles(graph, limits=SIZES, threads=threads)) for threads in (1, 3))
     assert min(map(len, one)) > 0
     assert all(map(np.array_equal, one, three))
     assert all((np.diff(cycles[:, 0]) >= 0).all() for cycles in one)
@@ -152,7 +153,7 @@ def test_gains_are_those_of_brute_force(seed):
     model = random_model(("tables", "mix", "factors")[seed % 3], seed, hard=False)
     tight = build(model, random_clusters(model, seed) if seed % 2 else [])
     costs = pair_costs(tight, random_lam(tight.model, seed))
-    for cycles in finish(short_cycles(costs.graph)):
+    for cycles in finish(short_cycles(costs.graph, limits=SIZES)):
         for cycle, gain in zip(cycles, cycle_gains(costs, cycles), strict=True):
             ring = list(zip(cycle, np.roll(cycle, -1), strict=True))
             tables = [table_of(costs, i, j) for i, j in ring]
@@ -169,7 +170,7 @@ def test_a_cluster_raises_the_lp_by_its_gain_at_least(seed):
     model = softmap.generators.erdos_renyi(8, 2, c=2.0, seed=seed)
     solution = lp.solve(model)
     costs = pair_costs(build(model, []), solution.lam)
-    for cycles in finish(short_cycles(costs.graph)):
+    for cycles in finish(short_cycles(costs.graph, limits=SIZES)):
         for cycle, gain in zip(cycles.tolist(), cycle_gains(costs, cycles), strict=True):
             assert gain >= -1e-9
             if gain > 1e-6:
@@ -278,7 +279,7 @@ def test_unions_are_those_of_every_two_clusters_that_share_a_pair(seed):
         for pair in combinations(scope, 2):
             inside.get(pair, []).append(scope)
     both = {tuple(sorted({*a, *b})) for some in inside.values() for a, b in combinations(some, 2)}
-    small = {s for s in both if model.num_labels[list(s)].prod() <= ClusterSizes().labels}
+    small = {s for s in both if model.num_labels[list(s)].prod() <= SIZES.union}
     assert {*unions(tight, ClusterSizes())} == small - {*tight.clusters}
 
 
@@ -290,7 +291,7 @@ def test_neighbouring_faces_become_one():
     assert set(joined) == {
         (0, 1, 2, 3, 4, 5), (3, 4, 5, 6, 7, 8), (0, 1, 3, 4, 6, 7), (1, 2, 4, 5, 7, 8),
     }  # fmt: skip
-    assert not len(unions(build(model, faces), ClusterSizes(labels=32)))
+    assert not len(unions(build(model, faces), ClusterSizes(union=32)))
     assert not len(unions(build(model, faces), ClusterSizes(states=200)))
 
 
@@ -299,8 +300,8 @@ def test_a_stopped_search_returns_what_it_has_found(looks, seed):
     model = softmap.generators.erdos_renyi(12, 2, c=2.0, seed=seed)
     tight = build(model, [])
     costs = pair_costs(tight, random_lam(tight.model, seed))
-    whole = finish(short_cycles(costs.graph))
-    some = finish(short_cycles(costs.graph, deadline=stopping(looks)))
+    whole = finish(short_cycles(costs.graph, limits=SIZES))
+    some = finish(short_cycles(costs.graph, limits=SIZES, deadline=stopping(looks)))
     for cycles, found in zip(whole, some, strict=True):
         assert {*map(tuple, found.tolist())} <= {*map(tuple, cycles.tolist())}
         gains = cycle_gains(costs, cycles)

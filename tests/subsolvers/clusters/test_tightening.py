@@ -20,6 +20,7 @@ from softmap.run.evidence import Stated
 from softmap.run.options import Options
 from softmap.run.subsolver import Share
 from softmap.subsolvers.clusters.cluster_labels import tree_labels
+from softmap.subsolvers.clusters.cluster_numbers import ClusterSizes, TightenNumbers
 from softmap.subsolvers.clusters.clusters import Adjacency, short_cycles
 from softmap.subsolvers.clusters.regions import build
 from softmap.subsolvers.clusters.tighten import Tighten
@@ -73,7 +74,7 @@ def test_unions_wait_until_passes_over_cycles_gain_nothing(monkeypatch):
     model = softmap.Model(unary, edges, softmap.Tables(coupling))
     found, _ = tightened(model, *start(model), max_work=3_000_000)
     assert [left for left, _ in seen[1:]] == [("cycles", "unions"), ("unions",)]
-    assert all(smoothing < TUNING.tighten_smoothing for _, smoothing in seen[1:])
+    assert all(smoothing < TightenNumbers().smoothing for _, smoothing in seen[1:])
     assert max(map(len, found.evidence.clusters)) > 4  # unions of faces
     assert found.energy - found.bound <= 1e-6 * abs(found.bound)
 
@@ -197,7 +198,7 @@ def test_the_search_for_cycles_is_done_in_steps():
     hubs, n = 20, 820
     edges = [(i, j) for i in range(hubs) for j in range(hubs, n)]
     pairs = np.array(edges, dtype=np.int64)
-    steps = short_cycles(Adjacency.of(pairs, n), 4)
+    steps = short_cycles(Adjacency.of(pairs, n), 4, limits=ClusterSizes())
     assert len(list(steps)) > 5
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +11,14 @@ import pytest
 import softmap
 from softmap.drive.prooffile import ProofFile
 from softmap.model import Model
-from softmap.run import memory
 from softmap.run.best import Best
 from softmap.run.budget import Budget
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Share
-from softmap.subsolvers.cores import cores
-from softmap.subsolvers.cores.cores import Cores
+from softmap.subsolvers.cores.cores import CoreNumbers, Cores
+from softmap.subsolvers.search.eliminate import EliminationNumbers
+from softmap.subsolvers.search.search_numbers import SearchNumbers
 from softmap.tuning import Tuning
 from softmap.verification import Verdict
 from support.proof_files import taken_apart
@@ -60,14 +59,13 @@ def test_the_stage_proves_the_optimum_by_itself(seed: int) -> None:
 
 
 def test_with_a_proof_file_the_stage_offers_bounds_as_long_as_their_proof_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     proof, model = ProofFile(tmp_path / "run.proof"), _cover(12, 0)
     best = _slices(model, proof)
     assert best.bound == best.energy
     assert best.evidence.log is not None
-    monkeypatch.setattr(cores, "TAKES", replace(memory.TAKES, logged=800))
-    best = _slices(model, proof)
+    best = _slices(model, proof, Options(tuning=Tuning(CoreNumbers(logged=200))))
     proof.close()
     assert best.found
     assert best.bound < best.energy
@@ -76,7 +74,8 @@ def test_with_a_proof_file_the_stage_offers_bounds_as_long_as_their_proof_is_kep
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_by_cores_writes_a_proof_that_is_checked(tmp_path: Path, seed: int) -> None:
     model, path = _cover(24, seed), tmp_path / "run.proof"
-    alone = Tuning(searched_entries=0, large=10**9)  # neither branch and bound nor elimination
+    # neither branch and bound nor elimination
+    alone = Tuning(SearchNumbers(entries=0), EliminationNumbers(states=10**9))
     result = softmap.solve(model, goal="optimal", proof=path, tuning=alone)
     assert result.status is softmap.Status.OPTIMAL
     assert result.proof.kind == "cores"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +18,9 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Share
 from softmap.subsolvers.labels.improve import Improve, _TimeParts
-from softmap.tuning import TUNING
+from softmap.subsolvers.labels.label_numbers import ImproveNumbers
+from softmap.subsolvers.search.search_numbers import SearchNumbers
+from softmap.tuning import Tuning
 
 
 @pytest.mark.parametrize("goal", ["map", "labels"])
@@ -29,7 +30,7 @@ def test_labels_that_solve_the_lp_are_proved_by_passes(side, seed, goal):
 
     Clusters and large neighbourhoods did not do that in half a minute.
     """
-    late = replace(TUNING, searched_early_edges=0)
+    late = Tuning(SearchNumbers(early_edges=0))
     model = generators.stereo_grid(side, side, 16, seed=seed, weight=0.2, truncation=4.0)
     found = solve(model, goal=goal, threads=1, tuning=late)
     assert found.status in (Status.OPTIMAL, Status.GAP)
@@ -51,9 +52,9 @@ def test_passes_end_where_the_lp_is_not_tight():
     assert max(passes) == alone.sweeps
 
 
-@pytest.mark.parametrize("early", [0, TUNING.searched_early_edges])
+@pytest.mark.parametrize("early", [0, SearchNumbers().early_edges])
 def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early):
-    other = replace(TUNING, searched_early_edges=early)
+    other = Tuning(SearchNumbers(early_edges=early))
     model = generators.erdos_renyi(300, 3, seed=2)
     found = solve(model, threads=1, max_work=2 * model.m * 40, tuning=other)
     names = [row.stage for row in found.trace.rows]
@@ -66,28 +67,28 @@ gains = st.lists(st.lists(st.floats(0.0, 1e6), min_size=3, max_size=3), max_size
 
 @given(gains)
 def test_searches_for_labels_share_the_time_and_none_is_without(rounds):
-    parts_of_three = _TimeParts(3, TUNING.least_part)
+    parts_of_three = _TimeParts(3, ImproveNumbers().least_part)
     for gained in rounds:
         parts_of_three.note(np.array(gained))
         if not any(gained):
             assert np.ptp(parts_of_three.parts) <= 1e-12
         assert parts_of_three.parts.sum() == pytest.approx(1.0)
-        assert (parts_of_three.parts >= TUNING.least_part - 1e-12).all()
+        assert (parts_of_three.parts >= ImproveNumbers().least_part - 1e-12).all()
 
 
 def test_the_first_search_has_most_of_the_first_slice():
-    least = TUNING.least_part
+    least = ImproveNumbers().least_part
     np.testing.assert_allclose(_TimeParts(3, least).parts, [1 - 2 * least, least, least])
     np.testing.assert_allclose(_TimeParts(1, least).parts, [1.0])
 
 
 def test_the_search_that_gains_most_per_second_gets_most_of_the_time():
-    parts_of_three = _TimeParts(3, TUNING.least_part)
+    parts_of_three = _TimeParts(3, ImproveNumbers().least_part)
     for _ in range(20):
         parts_of_three.note(parts_of_three.parts * np.array([3.0, 1.0, 0.0]))
     first, second, third = parts_of_three.parts
     assert first > second > third
-    assert third == pytest.approx(TUNING.least_part, abs=1e-3)
+    assert third == pytest.approx(ImproveNumbers().least_part, abs=1e-3)
     for _ in range(20):
         parts_of_three.note(np.zeros(3))
     np.testing.assert_allclose(parts_of_three.parts, 1 / 3, atol=1e-3)

@@ -13,9 +13,12 @@ import softmap
 from softmap import generators, iterate, solve
 from softmap.drive import checkpoint
 from softmap.errors import CheckpointError
+from softmap.methods.policy import Checks
 from softmap.run import archive
 from softmap.subsolvers.passes.decode import Background, Decode
-from softmap.tuning import Checks, Tuning
+from softmap.subsolvers.passes.pass_numbers import PassNumbers
+from softmap.subsolvers.search.search_numbers import SearchNumbers
+from softmap.tuning import Tuning
 
 
 @pytest.mark.parametrize("threaded", [False, True])
@@ -136,7 +139,8 @@ def test_a_run_that_is_stopped_has_what_was_found_beside(monkeypatch):
 
 def test_an_exact_search_begins_with_what_was_found_beside(monkeypatch):
     begun = watched(monkeypatch)
-    late = Tuning(checks=Checks(early=80))
+    checks = Checks(first=20, second=40, early=80, interval=80, shortest=20)
+    late = Tuning(checks, SearchNumbers(first_counted=80), PassNumbers(urgent=80))
     rows = solve(MODEL, threads=2, tuning=late, **OPTIONS | {"goal": "map"}).trace.rows
     assert begun == [80]
     at = [row.sweeps == 80 for row in rows].index(True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -12,7 +11,8 @@ import softmap
 from softmap import Status, core
 from softmap.relaxation import polytope
 from softmap.subsolvers.passes import interior
-from softmap.tuning import TUNING
+from softmap.subsolvers.passes.pass_numbers import PassNumbers
+from softmap.tuning import Tuning
 from support.oracles import violation
 from support.relaxed_runs import promised, solve
 
@@ -34,7 +34,8 @@ def value():
 
 def test_it_closes_a_gap_in_fewer_passes(value):
     result = solve(MODEL, **NARROW)
-    without = solve(MODEL, **NARROW, tuning=replace(TUNING, interior_size=0))
+    none = Tuning(PassNumbers(interior_entries=0, vertex_entries=0))
+    without = solve(MODEL, **NARROW, tuning=none)
     assert promised(result, MODEL, value).status is Status.LP_GAP
     assert result.sweeps < 0.5 * without.sweeps
     assert result.bound == pytest.approx(value, rel=1e-6)
@@ -60,7 +61,7 @@ def test_it_is_called_once_if_the_gap_stays_open():
         (softmap.generators.ragged_constrained(40, seed=8), {}),  # hard constraints
         (TIED, {}),  # a projection between variables is one, too
         (MODEL, {"lp_gap": 1e-9}),  # beyond its accuracy
-        (MODEL, {"tuning": replace(TUNING, interior_size=100)}),
+        (MODEL, {"tuning": Tuning(PassNumbers(interior_entries=100, vertex_entries=100))}),
         (MODEL, {"method": "trws"}),
     ],
 )

@@ -18,8 +18,8 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Share
 from softmap.subsolvers.passes.decode import Decode
+from softmap.subsolvers.passes.pass_numbers import PassNumbers
 from softmap.subsolvers.passes.passes import Passes
-from softmap.tuning import TUNING
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_labels_are_improved_after_the_first_checks_of_a_run_for_the_lp(monkeypa
 
     monkeypatch.setattr(Decode, "_find", find)
     solve(generators.random_grid(8, 8, 3, seed=1), method="anneal", goal="lp", lp_gap=1e-6)
-    early = [done < TUNING.checks.early for done, *_ in passes]
+    early = [done < PassNumbers().urgent for done, *_ in passes]
     assert early[0]
     assert [improved for _, improved, _ in passes] == [not one for one in early]
     assert all(found for *_, found in passes)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import softmap
 from softmap import Status
 from softmap.relaxation import polytope
+from softmap.subsolvers.passes.pass_numbers import PassNumbers
 from softmap.tuning import Tuning
 from support.oracles import violation
 from support.relaxed_runs import solve
 
-SOON = Tuning(interior_after=20)
+SOON = Tuning(PassNumbers(vertex_after=20))
 
 
 def test_a_small_lp_that_stays_open_is_solved_exactly():
@@ -31,7 +30,7 @@ def test_a_small_lp_that_stays_open_is_solved_exactly():
 
 
 def test_a_large_lp_is_not_handed_over():
-    few = replace(SOON, interior_size=100)
+    few = Tuning(PassNumbers(vertex_after=20, vertex_entries=100))
     model = softmap.generators.erdos_renyi(60, 3, seed=2)
     result = softmap.solve(
         model, lp_gap=1e-9, gap=0.0, threads=1, tuning=few, max_work=2 * model.m * 40

@@ -18,7 +18,7 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Board, Seen, Share
 from softmap.subsolvers.search.search import Search, search_threads
-from softmap.tuning import TUNING
+from softmap.subsolvers.search.search_numbers import SearchNumbers
 from support.stage_runs import begun, planned
 
 pytestmark = pytest.mark.threads
@@ -68,10 +68,10 @@ def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
 
 
 def test_memory_limits_the_number_of_threads():
-    model = _endless()
-    assert search_threads(model, 8, 1e12)[0] == 8
-    assert search_threads(model, 8, 0.0) == (1, 0.0)
-    threads, memory = search_threads(model, 8, 3e6)
+    model, numbers = _endless(), SearchNumbers()
+    assert search_threads(model, 8, 1e12, numbers)[0] == 8
+    assert search_threads(model, 8, 0.0, numbers) == (1, 0.0)
+    threads, memory = search_threads(model, 8, 3e6, numbers)
     assert 1 < threads < 8
     assert 0 < memory <= 3e6
 
@@ -87,14 +87,12 @@ def test_runs_with_one_and_several_threads_prove_the_same_optimum():
 @pytest.mark.parametrize("seconds", [None, 60.0])
 def test_with_a_time_limit_the_first_search_follows_the_first_check(seconds):
     """From λ of more passes it takes fewer nodes, but it ends many runs before these passes."""
-    model, checks = _endless(), TUNING.checks
+    model, numbers = _endless(), SearchNumbers()
     best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
     search = Search(Problem.plain(model), Options(time_limit=seconds))
     assert not search.narrow  # else it comes early in any case
-    urgent = [
-        done for done in range(1, 2 * checks.early) if planned(search, best, _seen(done)).urgent
-    ]
-    assert urgent[0] == (checks.early if seconds is None else checks.first)
+    urgent = [done for done in range(1, 40) if planned(search, best, _seen(done)).urgent]
+    assert urgent[0] == (numbers.first_counted if seconds is None else numbers.first_timed)
     search(best, Share(Budget(), work=1, early=True, board=_seen(urgent[0])))
     assert not planned(search, best, _seen(4 * urgent[0] - 1)).urgent
     assert planned(search, best, _seen(4 * urgent[0])).urgent

@@ -12,7 +12,8 @@ from softmap.run.best import Best
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.subsolvers.spins.semidefinite import Semidefinite
-from softmap.tuning import TUNING, Tuning
+from softmap.subsolvers.spins.spin_numbers import SpinNumbers
+from softmap.tuning import Tuning
 from support.stage_runs import planned, suits
 
 
@@ -38,7 +39,7 @@ def test_what_is_not_imported_yet_waits_until_it_takes_a_small_part_of_the_run(m
     monkeypatch.setitem(sys.modules, "scipy.linalg", sys)
     later = planned(stage, best, bound_seconds=1e-4).begin
     monkeypatch.delitem(sys.modules, "scipy.linalg")
-    assert planned(stage, best, bound_seconds=1e-4).begin == later + TUNING.spins_import
+    assert planned(stage, best, bound_seconds=1e-4).begin == later + SpinNumbers().import_seconds
 
 
 def test_many_labels_are_bounded_up_to_a_size_and_only_if_there_are_many_pairs():
@@ -48,5 +49,5 @@ def test_many_labels_are_bounded_up_to_a_size_and_only_if_there_are_many_pairs()
     for edges, most, applies in ((pairs, 15, True), (pairs, 14, False), (pairs[:27], 15, False)):
         tables = softmap.Tables(np.zeros((len(edges), 3, 3)))
         problem = Problem.plain(softmap.Model(unary, edges, tables))
-        options = Options(tuning=Tuning(dense_variables=3 * most))
+        options = Options(tuning=Tuning(SpinNumbers(indicators=most)))
         assert suits(Semidefinite, problem, options) is applies

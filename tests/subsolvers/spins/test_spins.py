@@ -11,6 +11,7 @@ import pytest
 
 import softmap
 from softmap import core
+from softmap.subsolvers.search.search_numbers import SearchNumbers
 from softmap.subsolvers.spins.bound import (
     SIGNS,
     SpinBound,
@@ -20,8 +21,9 @@ from softmap.subsolvers.spins.bound import (
 )  # fmt: skip
 from softmap.subsolvers.spins.form import SpinForm
 from softmap.subsolvers.spins.rounding import flip, rounded_spins
+from softmap.subsolvers.spins.spin_numbers import SpinSteps
 from softmap.subsolvers.spins.tree import SpinTree
-from softmap.tuning import SpinSteps, Tuning
+from softmap.tuning import Tuning
 from softmap.verification.integers import flat_model
 from softmap.verification.limit import Limits
 from softmap.verification.records import Rejected
@@ -76,7 +78,7 @@ def try_one(seed: int) -> None:
     """Every bound of a run is below the optimum, and the checker proves at least as much."""
     model = random_model(seed)
     form, least = SpinForm.of(model), optimum(model)
-    steps = SpinSteps(rounds=1, steps=5, sweeps=5)
+    steps = SpinSteps(first_rounds=4, rounds=1, steps=5, halved=50, average=25, sweeps=5)
     tree = SpinTree(form, seed, steps, logged=True)
     tree.relax(3, FOREVER, FOREVER)
     rest = 40
@@ -242,27 +244,27 @@ def test_flips_end_where_no_flip_gains() -> None:
 def test_rounded_spins_are_no_worse_than_a_plane_and_stop_in_time() -> None:
     matrix, vectors = some_matrix(40), SpinBound.start(40, 3)
     mixed(matrix, vectors)
-    spins = rounded_spins(matrix, vectors, np.random.default_rng(0), FOREVER)
+    spins = rounded_spins(matrix, vectors, np.random.default_rng(0), FOREVER, SpinSteps())
     planes = vectors @ np.random.default_rng(0).standard_normal((vectors.shape[1], 32))
     signs = np.where(planes >= 0, 1.0, -1.0)
     assert spins @ matrix @ spins <= np.einsum("ik,ij,jk->k", signs, matrix, signs).min() + 1e-9
     with pytest.raises(core.OutOfTime):
-        rounded_spins(matrix, vectors, np.random.default_rng(0), core.Deadline(0.0))
+        rounded_spins(matrix, vectors, np.random.default_rng(0), core.Deadline(0.0), SpinSteps())
 
 
 @pytest.mark.parametrize("n", [310, 400])
 def test_the_least_eigenvalue_is_found_without_a_library(n: int) -> None:
     matrix = some_matrix(n, n)
     least = np.linalg.eigvalsh(matrix)[0]
-    assert least - 1e-9 <= _least_eigenvalue(matrix, None) <= 0.99 * least
-    shift = _shift(matrix, None)
+    assert least - 1e-9 <= _least_eigenvalue(matrix, SpinSteps(), None) <= 0.99 * least
+    shift = _shift(matrix, SpinSteps(), None)
     assert -least <= shift <= -1.3 * least
     with pytest.raises(core.OutOfTime):
-        _shift(matrix, core.Deadline(0.0))
+        _shift(matrix, SpinSteps(), core.Deadline(0.0))
 
 
 def test_no_node_is_lost_if_time_ends_while_it_is_rounded(monkeypatch) -> None:
-    tree = SpinTree(SpinForm.of(dense_model(12)), 0, SpinSteps(least=0), logged=False)
+    tree = SpinTree(SpinForm.of(dense_model(12)), 0, SpinSteps(least=0, hopeful=0), logged=False)
     tree.relax(3, FOREVER, FOREVER)
 
     def late(*_args: object) -> None:
@@ -284,7 +286,7 @@ def dense_model(n: int = 20, seed: int = 1) -> softmap.Model:
 
 def test_a_dense_model_is_proved_by_it_and_the_proof_file_is_checked(tmp_path) -> None:
     model, file = dense_model(), tmp_path / "run.proof"
-    alone = Tuning(searched_entries=0)  # no other search
+    alone = Tuning(SearchNumbers(entries=0))  # no other search
     result = softmap.solve(model, proof=file, goal="optimal", tuning=alone)
     assert result.status is softmap.Status.OPTIMAL
     assert result.proof.kind == "semidefinite"

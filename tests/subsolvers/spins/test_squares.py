@@ -19,6 +19,7 @@ from softmap.relaxation.consistency import tighten
 from softmap.subsolvers.spins import squares
 from softmap.subsolvers.spins.indicators import IndicatorForm, Squares
 from softmap.subsolvers.spins.semidefinite import indicators
+from softmap.subsolvers.spins.spin_numbers import SquareSteps
 from softmap.subsolvers.spins.squares import SquareBound, _part_above, _part_below, _threshold
 from softmap.verification.integers import flat_model
 from softmap.verification.limit import Limits
@@ -66,7 +67,8 @@ def test_no_bound_exceeds_the_optimum_and_the_checker_agrees(seed):
     model = made(seed)
     if model is None or not (costs := energies(model)):
         return
-    bound, optimum = SquareBound(IndicatorForm.of(model), logged=True), min(costs.values())
+    bound = SquareBound(IndicatorForm.of(model), logged=True, steps=SquareSteps())
+    optimum = min(costs.values())
     for steps in (1, 3, 20):
         bound.relax(steps, FOREVER, FOREVER)
         if bound.leaves is not None:
@@ -103,7 +105,7 @@ def test_it_is_at_least_the_local_polytope_and_closes_most_of_its_gap():
         model = complete(6, 3, seed)
         optimum = float(min(energies(model).values()))
         linear = softmap.solve(model, goal="lp", threads=1).lp_bound
-        bound = SquareBound(IndicatorForm.of(model), logged=False)
+        bound = SquareBound(IndicatorForm.of(model), logged=False, steps=SquareSteps())
         for _ in range(20):
             bound.relax(10, FOREVER, FOREVER)
         assert linear < bound.bound <= optimum + 1e-9
@@ -140,7 +142,7 @@ def test_labels_are_those_of_a_matrix_that_is_decided():
     form = IndicatorForm.of(model := complete(5, 3, 5))
     best = min(costs := energies(model), key=costs.__getitem__)
     x = (form.label == np.array(best)[form.variable]).astype(float)
-    cost, labels = form.rounded(np.outer(x, x))
+    cost, labels = form.rounded(np.outer(x, x), 32)
     assert labels.tolist() == list(best)
     assert cost == pytest.approx(float(costs[best]))
 
@@ -153,7 +155,7 @@ def test_positive_parts_above_the_threshold_have_the_given_sum():
 
 def test_steps_count_if_the_deadline_passes_and_nothing_starts_at_the_end():
     form = IndicatorForm.of(complete(5, 3, 1))
-    whole, parts = (SquareBound(form, logged=False) for _ in range(2))
+    whole, parts = (SquareBound(form, logged=False, steps=SquareSteps()) for _ in range(2))
     whole.relax(4, FOREVER, FOREVER)
     end = core.Deadline(math.inf)
     for looks in (2, 2, 3):  # a look before each step
@@ -173,7 +175,7 @@ def test_steps_count_if_the_deadline_passes_and_nothing_starts_at_the_end():
 
 def test_a_step_that_the_end_interrupts_changes_nothing():
     form = IndicatorForm.of(complete(5, 3, 1))
-    whole, parts = (SquareBound(form, logged=False) for _ in range(2))
+    whole, parts = (SquareBound(form, logged=False, steps=SquareSteps()) for _ in range(2))
     whole.relax(4, FOREVER, FOREVER)
     interrupted = 0
     for looks in (1, 2, 5, 9, 12, 100):  # at each column of the decomposition, and later

@@ -20,11 +20,12 @@ from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.cupy_device import chosen_device, find_device, require_cupy
 from softmap.methods.cuda.engine import DeviceEngine, Kept
 from softmap.methods.cuda.waiting import UNSEEN, Aside
-from softmap.methods.policy import Ask, Cooling, longest_momentum
-from softmap.methods.sweeps.anneal import Annealed, easily_coupled
+from softmap.methods.policy import AnnealingRule, Ask, Cooling, longest_momentum
+from softmap.methods.sweeps.anneal import Annealed, AnnealNumbers, easily_coupled
 from softmap.model import Network
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint, needs_coupling
+from softmap.tuning import Numbers
 
 LOG = logging.getLogger("softmap")
 
@@ -105,13 +106,10 @@ class DeviceJudge:
 
 
 @dataclass(frozen=True)
-class DeviceSizes:
-    """Sizes that decide how a run works."""
+class DeviceNumbers(Numbers):
+    """Sizes that decide how a run on a GPU works."""
 
-    large: int = 1_000_000  # above this many node states, decoding takes longer than the relaxation
-
-
-SIZES = DeviceSizes()
+    frugal_states: int = 1_000_000  # node states above which a run for the LP decodes nothing; D48
 
 
 @dataclass(init=False, eq=False)
@@ -227,7 +225,7 @@ class CudaAnneal(Annealed):
                 deadline.require()
             self.scale, self.averaging = cost_scale(model), easily_coupled(model)
             eta, number = (
-                self.given_eta or self.tuning.annealing.first / self.scale,
+                self.given_eta or self.tuning.of(AnnealingRule).first / self.scale,
                 chosen_device(),
             )
             engine = Aside()(lambda: self._started(model, lam, eta, number, deadline), deadline)
@@ -242,7 +240,8 @@ class CudaAnneal(Annealed):
             raise
         self.cuda, self.device, self.on_device = engine, engine.device, engine.kept is not None
         self.leaves_cores = self.on_device  # type: ignore[misc]
-        self.frugal = self.on_device and model.unary.size > SIZES.large  # type: ignore[misc]
+        most = self.tuning.of(DeviceNumbers).frugal_states
+        self.frugal = self.on_device and model.unary.size > most  # type: ignore[misc]
         state = CudaState(messages=DeviceMessages(engine), eta=eta)
         self._set(state)
         return state
@@ -268,11 +267,13 @@ class CudaAnneal(Annealed):
         engine = DeviceEngine(
             model, find_device(number), self.dtype, averaging=self.averaging,
             keeping=judged_on_device(model), deadline=deadline,
+            recent=self.tuning.of(AnnealNumbers).recent,
         )  # fmt: skip
         if deadline is not None:
             deadline.require()
         engine.start(lam)
-        engine.clock.set_eta(eta, longest_momentum(self.tuning.annealing, eta, self.scale))
+        rule = self.tuning.of(AnnealingRule)
+        engine.clock.set_eta(eta, longest_momentum(rule, eta, self.scale))
         engine.record()
         return engine
 
@@ -296,7 +297,8 @@ class CudaAnneal(Annealed):
     def _set(self, state: CudaState) -> None:
         clock = self.cuda.clock
         if (clock.passes, clock.samples, clock.eta) != (state.passes, state.samples, state.eta):
-            clock.set_eta(state.eta, longest_momentum(self.tuning.annealing, state.eta, self.scale))
+            rule = self.tuning.of(AnnealingRule)
+            clock.set_eta(state.eta, longest_momentum(rule, state.eta, self.scale))
             clock.set_counts(state.passes, state.samples)
 
     def propose(self, state: CudaState) -> Proposal:  # type: ignore[override]

@@ -17,13 +17,13 @@ from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import DeviceClock, Kept, MessageArrays, Points
 from softmap.methods.cuda.levels import Heat, Heats
 from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
-from softmap.methods.policy import eta_rises, longest_momentum
-from softmap.methods.sweeps.anneal import easily_coupled
+from softmap.methods.policy import AnnealingRule, eta_rises, longest_momentum
+from softmap.methods.sweeps.anneal import AnnealNumbers, easily_coupled
 from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model import Network
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_scale
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Tuning
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -150,8 +150,10 @@ class Batch:
 
     def __init__(
         self, models: Sequence[Network], device: Device, dtype: str, whole: Joined | None = None,
-        deadline: core.Deadline | None = None,
+        deadline: core.Deadline | None = None, tuning: Tuning = TUNING,
     ) -> None:  # fmt: skip
+        self._annealing = tuning.of(AnnealingRule)
+        self._recent = tuning.of(AnnealNumbers).recent
         self._whole = whole = whole or joined(models)
         count = len(models)
         part = np.repeat(np.arange(count), np.diff(whole.node))
@@ -166,7 +168,7 @@ class Batch:
         self._heats, self._blocks = Heats.of(arena), _BlockLaunches(arena, count, levels)
         self._found = device.zeros(count * len(Sum), np.float64)
         self.scale = _scales(models, whole)
-        self._eta = TUNING.annealing.first / self.scale
+        self._eta = self._annealing.first / self.scale
         self.best, self.passes_done = _Bests.of(count), 0
         device.synchronize()
         names = [self._passes(self._heat)]
@@ -192,11 +194,11 @@ class Batch:
     def step(self, active: Ints, count: int) -> None:
         """Do `count` passes of the active models, at the η of the last check."""
         eta, m, upload = self._eta[active], self._messages, self.arena.device.upload
-        longest = longest_momentum(TUNING.annealing, eta, self.scale[active])
+        longest = longest_momentum(self._annealing, eta, self.scale[active])
         heats = upload(np.stack([eta, longest], axis=1))
         given = [m.msg, m.prev, self._blocks.controls, heats, m.shift, self._points.mean]
         self._blocks.launch(
-            self._passes(self._heat), upload(active.astype(np.int32)), [*given, TUNING.recent],
+            self._passes(self._heat), upload(active.astype(np.int32)), [*given, self._recent],
             count,
         )  # fmt: skip
         self.passes_done += count
@@ -242,7 +244,7 @@ class Batch:
     def _observe(self, active: Ints, found: Floats, best: Floats) -> None:
         """Apply the annealing rule to all active models (see `Annealed.observe`)."""
         due = eta_rises(
-            TUNING.annealing,
+            self._annealing,
             self._eta[active],
             bound=found[:, Sum.BOUND],
             smoothed=found[:, Sum.SMOOTHED],
@@ -251,7 +253,7 @@ class Batch:
             gap=best - found[:, Sum.BOUND],
             entropy=found[:, Sum.EDGE_ENTROPY] - found[:, Sum.NODE_ENTROPY],
         )
-        self._eta[active[due]] *= TUNING.annealing.growth
+        self._eta[active[due]] *= self._annealing.growth
 
     def relaxed(self) -> Relaxed:
         """Return all results, on the host."""

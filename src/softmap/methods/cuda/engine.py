@@ -16,6 +16,7 @@ from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Heats, Levels
 from softmap.methods.cuda.tiling import LANES
+from softmap.methods.sweeps.anneal import AnnealNumbers
 from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model import Network
 from softmap.tuning import TUNING
@@ -239,6 +240,8 @@ class DeviceEngine:
         Whether to keep the best arrays of the run on the device.
     deadline : core.Deadline, optional
         The end of the run: set-up raises `core.OutOfTime` once it has passed.
+    recent : float, optional
+        Exponent of the weights of the averaged marginals: that of the run.
 
     Attributes
     ----------
@@ -262,7 +265,9 @@ class DeviceEngine:
         averaging: bool = False,
         keeping: bool = False,
         deadline: core.Deadline | None = None,
+        recent: float | None = None,
     ) -> None:
+        self._recent = TUNING.of(AnnealNumbers).recent if recent is None else recent
         self.arena = arena = Arena(model, device, dtype, deadline=deadline)
         self.messages, self.points = MessageArrays.of(arena), Points.of(arena, averaging)
         self.kept = Kept.of(arena) if keeping else None
@@ -362,7 +367,7 @@ class DeviceEngine:
     def _sample(self) -> None:
         arena, control = self.arena, self.clock.control
         arena.run(
-            arena.kernel("sample"), self.messages.msg, control, self.points.mean, TUNING.recent
+            arena.kernel("sample"), self.messages.msg, control, self.points.mean, self._recent
         )
         self.device.launch("sampled", 1, [control])
 

@@ -30,7 +30,8 @@ class TilingLimits:
     """Limits that decide the levels and tiles of nodes."""
 
     cycle: int = 16  # number of levels of a grid; more converge no better and are narrower
-    most_levels: int = 12  # with more levels, graphs with cycles are coloured, nodes not sorted
+    most_levels: int = 12  # with more levels, graphs with cycles are coloured
+    sorted_levels: int = 12  # with more levels, nodes are not sorted
     deepest: int = 1024  # any graph with more natural levels is coloured
     halves: int = 65536  # limit on half-edges per direction of a node in a ragged tile
     near: float = 0.5  # labels are spread if this fraction of edges joins adjacent lanes
@@ -188,7 +189,7 @@ def _around(model: Network, level: Ints) -> Ints | None:
     """
     levels = int(level.max(initial=0)) + 1
     degree = int(model.graph.degree.max(initial=0)) + 1
-    if levels > LIMITS.most_levels or degree**levels >= 1 << 53:
+    if levels > LIMITS.sorted_levels or degree**levels >= 1 << 53:
         return None
     weight = float(degree) ** np.arange(levels)
     node = model.graph.node.reshape(-1, 2)

@@ -19,7 +19,6 @@ from softmap.model.potentials.base import offsets
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import EliminationOrder, elimination_order, live_entries
-from softmap.tuning import TUNING
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,11 @@ class ExactMarginals:
         return self.nodes[self.model.node_slice(i)]
 
 
+MOST_ENTRIES = 500_000_000  # table entries of exact marginals, by default
+
+
 def exact_marginals(
-    model: Model | Network, eta: float = 1.0, *, entries: int = int(TUNING.eliminated_entries)
+    model: Model | Network, eta: float = 1.0, *, entries: int = MOST_ENTRIES
 ) -> ExactMarginals:
     """Return the exact marginals of the Gibbs distribution `exp(-η energy(x)) / Z`, and log Z.
 

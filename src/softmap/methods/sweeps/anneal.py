@@ -18,17 +18,27 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.methods.base import Assessment, Floats, Proposal, State, SweepMethod
-from softmap.methods.policy import Ask, Cooling, longest_momentum
-from softmap.methods.sweeps.chains import ChainMarginals, Chains, ProvedBound, polish
+from softmap.methods.policy import AnnealingRule, Ask, Cooling, longest_momentum
+from softmap.methods.sweeps.chains import ChainMarginals, ChainNumbers, Chains, ProvedBound, polish
 from softmap.methods.sweeps.loops import CLOCK, SAMPLED, Messages, Sampling
 from softmap.methods.sweeps.planning import aligned, copied, decoding_order
 from softmap.model import Network, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import Coupled
-from softmap.tuning import TUNING, Tuning
+from softmap.tuning import Numbers
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AnnealNumbers(Numbers):
+    """The average of marginals, and coarse-to-fine initialisation."""
+
+    recent: float = 8.0  # sample k of averaged marginals has the weight k^8; D7
+    coarse_pixels: int = 1 << 14  # least number of pixels for coarse-to-fine; D26
+    coarse_tied: float = 2.5  # least range of edge costs for it, in that of unary costs; D26
+    coarse_passes: int = 8  # passes over the coarse model; D26
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +61,13 @@ class Coarser:
     part: Floats
 
 
-def coarser(model: Network, tuning: Tuning = TUNING) -> Coarser | None:
+def coarser(model: Network, numbers: AnnealNumbers) -> Coarser | None:
     """Return the coarsened model, or None if coarse-to-fine does not apply.
 
     It applies to large images whose neighbours are strongly coupled.
     """
-    width = grid_width(model.edges) if model.n >= tuning.coarse_pixels else None
-    if width is None or model.n % width or not _coupled(model, tuning.coarse_tied):
+    width = grid_width(model.edges) if model.n >= numbers.coarse_pixels else None
+    if width is None or model.n % width or not _coupled(model, numbers.coarse_tied):
         return None
     family = _family(model)
     return None if family is None else _blocks(model, width, family)
@@ -250,6 +260,10 @@ class Annealed(SweepMethod):
         super().__init__(eta=eta, threads=threads)
         self.averaging = averaging
 
+    def new_engine(self, model: Network, deadline: core.Deadline | None) -> Engine:
+        """Return the engine of a model; `OutOfTime` is raised if the deadline passes first."""
+        return self.engine_type(model, self.threads, deadline)
+
     def init(
         self,
         model: Network,
@@ -257,10 +271,10 @@ class Annealed(SweepMethod):
         seed: int,
         deadline: core.Deadline | None = None,
     ) -> AnnealState:
-        self.engine = self.engine_type(model, self.threads, deadline)
+        self.engine = self.new_engine(model, deadline)
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
-        eta = self.given_eta or self.tuning.annealing.first / self.scale
+        eta = self.given_eta or self.tuning.of(AnnealingRule).first / self.scale
         mean = aligned(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
@@ -269,7 +283,7 @@ class Annealed(SweepMethod):
 
     def step(self, state: AnnealState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` passes; every few passes the node marginals are added to the average."""
-        rule = self.tuning.annealing
+        rule = self.tuning.of(AnnealingRule)
         most = longest_momentum(rule, state.eta, self.scale)
         if state.calm < 1.0:
             most = max(state.calm * rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
@@ -277,7 +291,8 @@ class Annealed(SweepMethod):
         if due and state.lent:
             state.mean, state.lent = copied(state.mean, self.threads), False
         mean = state.mean if due else np.zeros(0)
-        sampling = Sampling(state.passes, state.samples, most, mean, self.tuning.recent)
+        recent = self.tuning.of(AnnealNumbers).recent
+        sampling = Sampling(state.passes, state.samples, most, mean, recent)
         done = self.engine.sampled_passes(state.messages, count, state.eta, sampling, deadline)
         after = sampling.after(done)
         state.passes, state.samples = after.passes, after.samples
@@ -300,7 +315,8 @@ class Annealed(SweepMethod):
         if ask is Ask.POINT:
             return self._proposal(state, (), 0, deadline)
         average = (state.mean,) if state.samples > 1 else ()
-        return self._proposal(state, average, polish(state.passes, self.tuning.checks), deadline)
+        hard = polish(state.passes, self.tuning.of(ChainNumbers))
+        return self._proposal(state, average, hard, deadline)
 
     def last_bound(self, state: AnnealState, limit: core.Deadline) -> Proposal:
         """Propose the bound of the messages, which takes half a pass, and no marginals."""
@@ -354,7 +370,7 @@ class Annealed(SweepMethod):
             self.undo_proposal(state)
             state.good[:] = state.messages.msg
         state.observe(
-            self.tuning.annealing,
+            self.tuning.of(AnnealingRule),
             bound=verdict.bound,
             primals=verdict.primals,
             entropy=verdict.edge_entropy - state.node_entropy,
@@ -368,7 +384,7 @@ class Annealed(SweepMethod):
         messages.msg[:] = state.good
         messages.drift[:] = 0.0
         messages.clock[:] = CLOCK
-        state.calm /= self.tuning.annealing.calmer
+        state.calm /= self.tuning.of(AnnealingRule).calmer
 
 
 class Anneal(Annealed):
@@ -378,27 +394,30 @@ class Anneal(Annealed):
     engine_type = Chains
     engine: Chains
 
+    def new_engine(self, model: Network, deadline: core.Deadline | None) -> Chains:
+        return Chains(model, self.threads, deadline, self.tuning.of(ChainNumbers))
+
     def start_coarse(self, state: AnnealState, deadline: core.Deadline | None = None) -> None:
         """Initialise λ coarse-to-fine, if the model can be coarsened (see `coarser`)."""
-        tuning = self.tuning
-        small = coarser(self.engine.model, tuning)
+        numbers = self.tuning.of(AnnealNumbers)
+        small = coarser(self.engine.model, numbers)
         if small is None:
             return
-        method = Anneal(threads=self.threads).with_tuning(tuning)
+        method = Anneal(threads=self.threads).with_tuning(self.tuning)
         try:
             there = method.init(small.model, None, 0, deadline)
         except core.OutOfTime:
             return
         method.start_coarse(there, deadline)
-        method.step(there, tuning.coarse_passes, deadline)
+        method.step(there, numbers.coarse_passes, deadline)
         state.work += there.work
-        if there.passes < tuning.coarse_passes:
+        if there.passes < numbers.coarse_passes:
             return
         lam = method.restart_point(there)
         del method, there
         self.engine.begin_with(state.messages, lam, small.source, small.part)
         if self.given_eta is None:
-            state.eta *= tuning.annealing.growth
+            state.eta *= self.tuning.of(AnnealingRule).growth
 
     def decode_order(self, model: Network) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

@@ -42,30 +42,23 @@ from softmap.methods.sweeps.planning import aligned, chain_schedule, copied
 from softmap.model import Network
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.polytope import Coupled, needs_coupling
-from softmap.tuning import TUNING, Checks
+from softmap.tuning import TUNING, Numbers
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ChainLimits:
-    """Sizes at which chain passes copy messages, do hard passes, or round to single precision.
+class ChainNumbers(Numbers):
+    """Sizes of models of chain passes, and when their bounds are polished."""
 
-    Attributes
-    ----------
-    spare : int
-        Largest number of message entries for which momentum outlasts a bound, and the messages of
-        the best bound and node marginals are in double precision.
-    in_single : float
-        Largest cost of a model whose messages may be rounded to single precision; messages may be
-        larger than costs.
-    """
-
-    spare: int = 1 << 23
-    in_single: float = 2.0**100
+    # message entries for which momentum outlasts a bound, and points are in double precision
+    spare: int = 1 << 23  # most message entries for which messages are copied; D43
+    polished: int = 20  # passes from which on a bound is preceded by a hard pass; D53
 
 
-CHAINS = ChainLimits()
+IN_SINGLE = 2.0**100
+"""Largest cost of a model whose messages may be rounded to single precision; messages may be larger
+than costs."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +86,12 @@ class ChainMarginals:
     point_cost: Callable[..., Coupled] | None = None
 
 
-def polish(passes: int, checks: Checks = TUNING.checks) -> int:
+def polish(passes: int, numbers: ChainNumbers) -> int:
     """Number of hard passes before the bound is computed, given the passes so far.
 
     In the first checks of a run, one would gain 1 to 3 % of the gap in a third of their time.
     """
-    return int(passes >= checks.early)
+    return int(passes >= numbers.polished)
 
 
 class Chains:
@@ -106,9 +99,26 @@ class Chains:
 
     Messages are stored in the order in which a pass reads them (see `kernels.schedule`). λ,
     couplings and node marginals are returned in the order of the model.
+
+    Parameters
+    ----------
+    model : Network
+        The model.
+    threads : int
+        Number of threads.
+    deadline : core.Deadline, optional
+        When to stop the set-up: `core.OutOfTime` is raised.
+    numbers : ChainNumbers, optional
+        The numbers of the run.
     """
 
-    def __init__(self, model: Network, threads: int, deadline: core.Deadline | None = None) -> None:
+    def __init__(
+        self,
+        model: Network,
+        threads: int,
+        deadline: core.Deadline | None = None,
+        numbers: ChainNumbers | None = None,
+    ) -> None:
         self.model = model
         self.plan = chain_schedule(model, threads, deadline)
         self.loops = ChainLoops(model, self.plan, threads)
@@ -118,7 +128,8 @@ class Chains:
         self._costs_points = plain and all(map(_alike, model.potentials))  # without κ
         self._keeps_coupling = needs_coupling(model)
         # The cost of a point in single precision is that of its `normalised` marginals.
-        self.large = self.plan.message_size > CHAINS.spare and _ranges_over_singles(model)
+        spare = (numbers or TUNING.of(ChainNumbers)).spare
+        self.large = self.plan.message_size > spare and _ranges_over_singles(model)
         rounded = self.large and self._costs_points
         self.point_dtype = np.dtype(np.float32 if rounded else np.float64)
         self._last: HalfPass | None = None
@@ -306,7 +317,7 @@ def _alike(potential: Potential) -> bool:
 def _ranges_over_singles(model: Network) -> bool:
     """Whether messages are numbers of single precision, if they are rounded."""
     sizes = model.cost_sizes
-    return math.ldexp(sizes.largest, sizes.exponent) <= CHAINS.in_single
+    return math.ldexp(sizes.largest, sizes.exponent) <= IN_SINGLE
 
 
 # --- lazy λ and κ: only the messages of one direction are kept -----------------------------------

@@ -22,11 +22,10 @@ from softmap.methods.sweeps.planning import Schedule, aligned
 from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.relaxation.polytope import Coupled, node_cost
-from softmap.tuning import TUNING
 
-SAMPLED = TUNING.checks.first
-"""Number of passes between two samples of averaged marginals, on the page that is used by default:
-kernels on a GPU are compiled with it. About the last tenth of all passes dominates the average."""
+SAMPLED = 5
+"""Passes between two samples of averaged marginals, for all runs: launches on a GPU are recorded
+with it. About the last tenth of all passes dominates the average."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Sampling:
     samples: int
     longest: float
     mean: Floats
-    recent: float = TUNING.recent
+    recent: float
 
     def after(self, count: int) -> Sampling:
         """Return the state of sampling after `count` more passes."""

@@ -222,8 +222,9 @@ class PlanLimits:
     narrow : int
         Levels with fewer nodes on average are too narrow for vector instructions.
     width : int
-        Target number of nodes per level after reordering, and smallest number of levels: with
-        fewer, a pass propagates too little.
+        Target number of nodes per level after reordering.
+    segment : int
+        Smallest number of levels after reordering: with fewer, a pass propagates too little.
     cycles : float
         Graphs with fewer edges per node are not reordered: one pass nearly solves them.
     remembered : int
@@ -234,6 +235,7 @@ class PlanLimits:
 
     narrow: int = core.LANES
     width: int = 2 * core.LANES
+    segment: int = 2 * core.LANES
     cycles: float = 1.1
     remembered: int = 1 << 18
     mapped: int = 1 << 22
@@ -254,7 +256,7 @@ def pass_order(graph: Graph) -> tuple[Ints, Ints]:
     levels, cycle = int(level.max(initial=-1)) + 1, n // PLANNING.width
     if (
         PLANNING.narrow * levels <= n
-        or cycle < PLANNING.width
+        or cycle < PLANNING.segment
         or len(graph.node) < 2 * PLANNING.cycles * n
     ):
         return rank, level

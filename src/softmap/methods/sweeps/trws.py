@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.methods.base import Floats, Proposal, State, SweepMethod
 from softmap.methods.policy import Ask
-from softmap.methods.sweeps.chains import Chains
+from softmap.methods.sweeps.chains import ChainNumbers, Chains
 from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Network
@@ -49,7 +49,7 @@ class TRWS(SweepMethod):
         seed: int,
         deadline: core.Deadline | None = None,
     ) -> TRWSState:
-        self.chains = Chains(model, self.threads, deadline)
+        self.chains = Chains(model, self.threads, deadline, self.tuning.of(ChainNumbers))
         self.eta = self.given_eta or ROUNDED / cost_scale(model)
         return TRWSState(messages=self.chains.start(lam))
 

@@ -19,6 +19,7 @@ from softmap.relaxation.polytope import ClusterBeliefs, checked_marginals
 from softmap.run.evidence import Evidence, Scope
 from softmap.run.problem import Problem
 from softmap.run.records import dual_record
+from softmap.subsolvers.clusters.cluster_numbers import ClusterSizes
 from softmap.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class ClusterEvidence(Evidence):
         if any(not 0 <= i < len(labels) for scope in self.clusters for i in scope):
             raise OptionError("warm_start: this result is damaged (a cluster is out of range)")
         states = sum(math.prod(labels[list(scope)].tolist()) for scope in self.clusters)
-        if states > tuning.clusters.states:
+        if states > tuning.of(ClusterSizes).states:
             return None
         from softmap.subsolvers.clusters.regions import build  # imported late: often unused
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from softmap import core
 from softmap.methods.base import Proposal
-from softmap.methods.policy import eta_rises
+from softmap.methods.policy import AnnealingRule, eta_rises
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import polish
+from softmap.methods.sweeps.chains import ChainNumbers, polish
 from softmap.model.layout import layout
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.polytope import ClusterBeliefs, normalised
+from softmap.subsolvers.clusters.cluster_numbers import TightenNumbers
 from softmap.subsolvers.clusters.regions import Tightened, arrange
 from softmap.tuning import Tuning
 
@@ -61,8 +62,10 @@ class Clustered:
         tuning: Tuning,
         end: core.Deadline | None = None,
     ) -> None:
-        self._tuning, rule = tuning, tuning.annealing
-        self._rule = replace(rule, growth=tuning.tighten_growth, settled=rule.settled / 2)
+        self._numbers = numbers = tuning.of(TightenNumbers)
+        rule = tuning.of(AnnealingRule)
+        self._rule = replace(rule, growth=numbers.growth, settled=numbers.settled)
+        self._chains = tuning.of(ChainNumbers)
         model, self._states = arrange(tight)
         # Clusters are chosen by edge marginals: proposals need couplings and no averages.
         anneal = Anneal(threads=threads, eta=eta, averaging=False)
@@ -106,7 +109,7 @@ class Clustered:
         found = engine.marginals(state.messages, state.eta)
         self._smoothed = found.smoothed
         end.require()
-        proved = engine.prove(state.messages, polish(state.passes), end, end)
+        proved = engine.prove(state.messages, polish(state.passes, self._chains), end, end)
         return Proposal(
             proved.lam, state.eta, found.coupling, (found.nodes,), found.smoothed, proved.bound
         )
@@ -149,7 +152,7 @@ class Clustered:
             The MAP gap.
         """
         smoothed = self._smoothed
-        self.rising = bound - self.bound > self._tuning.least_gain * gap
+        self.rising = bound - self.bound > self._numbers.rising * gap
         self.bound = max(self.bound, bound)
         self.settled = bool(
             eta_rises(
@@ -158,9 +161,9 @@ class Clustered:
                 previous=self._previous, primal=math.inf, gap=math.inf, entropy=0.0,
             )
         )  # fmt: skip
-        self.idle = 0 if gained > self._tuning.least_gain * gap else self.idle + 1
+        self.idle = 0 if gained > self._numbers.progress * gap else self.idle + 1
         self._previous = smoothed
-        if bound - smoothed > self._tuning.tighten_coarse * gap:
-            self._state.raise_by(self._rule.growth**2)
+        if bound - smoothed > self._numbers.coarse * gap:
+            self._state.raise_by(self._numbers.fast_growth)
         elif self.settled:
             self._state.raise_by(self._rule.growth)

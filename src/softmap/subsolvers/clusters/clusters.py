@@ -14,9 +14,9 @@ from softmap.model.inputs import places_in, within
 from softmap.model.potentials.base import Ints, offsets
 from softmap.model.structure import unique_rows
 from softmap.relaxation.dual import Floats
+from softmap.subsolvers.clusters.cluster_numbers import ClusterSizes
 from softmap.subsolvers.clusters.regions import Tightened, blocks, pair_codes
 from softmap.subsolvers.clusters.scopes import Scopes
-from softmap.tuning import TUNING, ClusterSizes
 
 # Sizes of the steps between which the deadline is read; no outcome depends on them.
 JOINT = 1 << 24  # joint states of three variables
@@ -52,7 +52,7 @@ def short_cycles(
     graph: Adjacency,
     longest: int = 6,
     *,
-    limits: ClusterSizes = TUNING.clusters,
+    limits: ClusterSizes,
     threads: int = 1,
     deadline: core.Deadline | None = None,
 ) -> Generator[None, None, list[Ints]]:
@@ -66,15 +66,15 @@ def short_cycles(
     graph : Adjacency
     longest : int, default 6
         Largest length of a cycle.
-    limits : ClusterSizes, optional
-        `paths` is the largest number of paths that are searched per smallest variable and length;
-        a fifth of it, of pairs of paths.
+    limits : ClusterSizes
+        `paths` is the largest number of paths that are searched per smallest variable and length,
+        `pairs` that of pairs of paths.
     threads : int, default 1
     deadline : core.Deadline, optional
         When to stop; the cycles found so far are returned.
     """
     n, start, near = graph.n, graph.start, graph.neighbour
-    most, kept = limits.paths, limits.paths // 5
+    most, kept = limits.paths, limits.pairs
     found: list[list[Ints]] = [[np.zeros(0, dtype=np.int64)] for _ in range(3, longest + 1)]
     two = _over_neighbours(graph, np.diff(start))
     examined = np.cumsum(two + np.minimum(_over_neighbours(graph, two), most))
@@ -152,7 +152,7 @@ def select(
 def _faces(tight: Tightened, graph: Adjacency, found: list[Ints], limits: ClusterSizes) -> Scopes:
     """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
     # planar graphs have fewer than two cycles of up to four variables per edge
-    if sum(map(len, found)) > min(2 * len(graph.code), limits.cycles):
+    if sum(map(len, found)) > min(2 * len(graph.code), limits.faces):
         return tight.scopes[:0]
     every = [_padded(found, graph.n)]
     chosen, all_fit = _within(tight, every, limits, math.inf)
@@ -167,12 +167,12 @@ def _spread(rows: Ints, most: int) -> Ints:
 def _small(tight: Tightened, cycles: Ints, limits: ClusterSizes) -> Ints:
     """Return the cycles whose triangles all have few enough joint states."""
     labels = tight.base.num_labels
-    if int(labels.max(initial=0)) ** 3 <= limits.labels**2:
+    if int(labels.max(initial=0)) ** 3 <= limits.triangle:
         return cycles
     labels = np.sort(labels[cycles], axis=1).astype(np.int64)
     largest = labels[:, 0] * labels[:, -1] * labels[:, -2]
     whole = labels.prod(axis=1) <= limits.whole
-    return cycles[whole | (largest <= limits.labels**2)]
+    return cycles[whole | (largest <= limits.triangle)]
 
 
 def _padded(found: Sequence[Ints], n: int) -> Ints:
@@ -243,7 +243,7 @@ def unions(tight: Tightened, limits: ClusterSizes) -> Scopes:
         both.sort(axis=1)
         both[:, 1:][both[:, 1:] == both[:, :-1]] = have.n
         joint = Scopes.ascending(have.n, both)
-        joint = joint[joint.labels(labels).prod(axis=1, dtype=np.float64) <= limits.labels]
+        joint = joint[joint.labels(labels).prod(axis=1, dtype=np.float64) <= limits.union]
         chosen = chosen.joined(have.joined(chosen).fresh(joint))
         if chosen.labels(labels).prod(axis=1).sum() > room:
             return have[:0]

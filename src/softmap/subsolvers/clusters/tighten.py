@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from softmap import core
 from softmap.run.best import Best
-from softmap.run.memory import TAKES, memory_needed
+from softmap.run.memory import memory_needed
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
+from softmap.subsolvers.clusters.cluster_numbers import ClusterSizes, TightenNumbers
 
 if TYPE_CHECKING:
     from softmap.subsolvers.clusters.tightening import Tightening
@@ -30,23 +31,24 @@ class Tighten(Subsolver):
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
         self._run: Tightening | None = None
+        self._numbers = self.tuning.of(TightenNumbers)
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Tighten | None:
-        model = problem.model
-        if not model.m or model.unary.size > options.tuning.clusters.states:
+        model, numbers = problem.model, options.tuning.of(TightenNumbers)
+        if not model.m or model.unary.size > numbers.node_states:
             return None
         tighten = cls(problem, options)
         return tighten if math.isinf(tighten.room.each) else tighten.fitting(tighten._memory)
 
     @property
     def _memory(self) -> float:
-        return TAKES.tightened * memory_needed(self.problem.model)
+        return self._numbers.base * memory_needed(self.problem.model, self.tuning)
 
     def plan(self, view: View) -> Plan | None:
         if not view.best.found or view.occasion is not Occasion.TURN:
             return None
-        begin = 0.0 if self._run is not None else self.tuning.setup * view.bound_seconds
+        begin = 0.0 if self._run is not None else self._numbers.setup * view.bound_seconds
         return Plan("clusters that tighten the relaxation", begin=begin)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
@@ -64,8 +66,8 @@ class Tighten(Subsolver):
     def _new(self, best: Best, share: Share) -> Tightening:
         from softmap.subsolvers.clusters.tightening import Tightening  # imported late
 
-        limits = self.tuning.clusters
-        states = (self.room.each - self._memory) / TAKES.cluster
+        limits = self.tuning.of(ClusterSizes)
+        states = (self.room.each - self._memory) / self._numbers.state_bytes
         limits = replace(limits, states=int(min(limits.states, states)))
         run = Tightening(self.problem, best, self.tuning, limits, share.run_end)
         if isinstance(share.board.evidence, ClusterEvidence):

@@ -27,8 +27,8 @@ from softmap.relaxation.gaps import scaled
 from softmap.relaxation.polytope import ClusterBeliefs, couple
 from softmap.subsolvers.clusters.regions import Tightened, build
 from softmap.subsolvers.clusters.scopes import Scope
-from softmap.tuning import TUNING
 
+CORRECTIONS = 30  # most corrections of a point
 ENOUGH = 1e-6  # weight of the product below which no further correction is made
 EVEN = 0.3  # weight of the uniform distribution in the product that distributes corrections
 FURTHER = 1.5  # over-relaxation: a negative mass -x is changed by 1.5 x
@@ -98,7 +98,7 @@ def agreeing(tight: Tightened, beliefs: Floats) -> Floats | None:
     start, even = tight.model.node_offset[:-1], 1.0 / np.repeat(labels, labels)
     visible = int(tight.model.node_offset[tight.base.num_variables])
     nodes = beliefs
-    for _ in range(TUNING.projected_rounds):
+    for _ in range(CORRECTIONS):
         corrected = links.averaged(nodes)
         product = links.product((1 - EVEN) * corrected[:visible] + EVEN * even[:visible])
         links.correct(corrected, product)

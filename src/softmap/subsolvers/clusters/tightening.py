@@ -19,11 +19,12 @@ from softmap.run.problem import Problem
 from softmap.run.subsolver import Share
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
 from softmap.subsolvers.clusters.cluster_labels import candidates
+from softmap.subsolvers.clusters.cluster_numbers import ClusterSizes, TightenNumbers
 from softmap.subsolvers.clusters.clustered import Clustered
 from softmap.subsolvers.clusters.clusters import belief_costs, select, unions
 from softmap.subsolvers.clusters.regions import Tightened, build, building, carry
 from softmap.subsolvers.clusters.scopes import Scopes
-from softmap.tuning import ClusterSizes, Tuning
+from softmap.tuning import Tuning
 
 __all__ = ["Tightening"]
 
@@ -91,10 +92,11 @@ class Tightening:
         limits: ClusterSizes | None = None,
         end: core.Deadline | None = None,
     ) -> None:
-        self.problem, self.best, self.limits = problem, best, limits or tuning.clusters
+        self.problem, self.best, self.limits = problem, best, limits or tuning.of(ClusterSizes)
         self.tuning, self.work, self.prepared = tuning, 0, 0.0
+        self._numbers = numbers = tuning.of(TightenNumbers)
         self._end, self._scale = end or core.Deadline(), cost_scale(problem.model)
-        self._eta = 2 * tuning.annealing.first / self._scale
+        self._eta = numbers.eta / self._scale
         self._closing = 0.0  # time of a bound, in seconds: measured, or that of some passes
         self._unproved = 0  # passes since the last bound
         self._proved = best.lp_bound  # the best bound of this stage
@@ -150,13 +152,13 @@ class Tightening:
         while True:
             yield from self._preparing(self.check()) if self._behind else self.check()
             few = self._converged and self.at.settled and not (yield from self.grow())
-            if few and self.at.idle >= self.tuning.tighten_stalled:
+            if few and self.at.idle >= self._numbers.stalled:
                 return
 
     @property
     def _converged(self) -> bool:
         """Whether passes over the clusters so far can gain little more."""
-        return self.at.smoothing < self.tuning.tighten_smoothing * self._gap
+        return self.at.smoothing < self._numbers.smoothing * self._gap
 
     @property
     def _behind(self) -> bool:
@@ -170,7 +172,7 @@ class Tightening:
 
     def check(self) -> Generator[None, None, None]:
         """Do some passes, then compute bound and labels, and raise η if due."""
-        yield from self._pass(self.tuning.tighten_passes)
+        yield from self._pass(self._numbers.passes)
         found = self._prove()
         yield
         if self._decoding.due():
@@ -197,9 +199,10 @@ class Tightening:
         """Add clusters that raise the bound; return False if there are none."""
         if not self._left_to_try:
             return False
-        warm = 2 * self.tuning.tighten_passes
+        numbers, first = self._numbers, not len(self.tight.scopes)
         self.at.restart(self._eta)
-        yield from self._preparing(self._pass(warm if len(self.tight.scopes) else 2 * warm))
+        warm = numbers.first_passes if first else numbers.later_passes
+        yield from self._preparing(self._pass(warm))
         fresh = yield from self._preparing(self._chosen())
         if not len(fresh):
             return False
@@ -237,7 +240,7 @@ class Tightening:
         yield
         costs = belief_costs(tight, self.at.nodes(found), found.coupling, found.eta, limits.labels)
         yield
-        least = self.tuning.tighten_gain * self._scale
+        least = self._numbers.gain * self._scale
         fresh = yield from select(
             tight, costs, limits, least, threads=self.problem.threads, deadline=self._end
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from softmap.labels.feasibility import complete_labels
 from softmap.relaxation.flat import flat_entries
 from softmap.run.best import Best
 from softmap.run.evidence import Stated
-from softmap.run.memory import TAKES
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.records import copied, record
@@ -26,13 +26,27 @@ from softmap.run.subsolver import (
     View,
     two_labels,
 )
+from softmap.tuning import Numbers
 
 if TYPE_CHECKING:
     from softmap.subsolvers.cores.core_guided import CoreGuided
 
-__all__ = ["CoreRecords", "Cores"]
+__all__ = ["CoreNumbers", "CoreRecords", "Cores"]
 
 BOOLEANS, COSTS = 24, 25  # kinds of records
+
+
+@dataclass(frozen=True)
+class CoreNumbers(Numbers):
+    """Which models have a core-guided search, and when it comes before the relaxation."""
+
+    entries: int = 4_000_000  # most table entries; D70
+    conflict_work: int = 1_000  # units of work per conflict; D70
+    setup: float = 60.0  # evaluations of the bound: set-up of tables of these entries; D51
+    patience: float = 0.15  # of the time: without a gain, before the first check; D70
+    unlabelled: float = 0.4  # of the time: left until which runs without labels wait; D70, D96
+    entry_bytes: int = 500  # bytes per table entry; D70
+    logged: int = 32_000_000  # most integers of four bytes of a proof in memory; D78
 
 
 class CoreRecords:
@@ -73,6 +87,7 @@ class Cores(Subsolver):
         # until when it comes before the first check of the relaxation, on the clock
         self._patience = math.inf
         self._entries = flat_entries(problem.model)
+        self._numbers = self.tuning.of(CoreNumbers)
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Cores | None:
@@ -83,9 +98,9 @@ class Cores(Subsolver):
         if not logical or not two_labels(problem):
             return None
         cores = cls(problem, options)
-        if cores._entries > options.tuning.cores_entries:
+        if cores._entries > cores._numbers.entries:
             return None
-        return cores.fitting(float(TAKES.cores * cores._entries))
+        return cores.fitting(float(cores._numbers.entry_bytes * cores._entries))
 
     def plan(self, view: View) -> Plan | None:
         if view.recalling or view.occasion is not Occasion.TURN:
@@ -94,7 +109,7 @@ class Cores(Subsolver):
         if self._search is None:
             model = self.problem.model
             read = self._entries / max(1, model.unary.size + model.edge_size)
-            begin = self.tuning.setup * read * view.bound_seconds
+            begin = self._numbers.setup * read * view.bound_seconds
         return Plan("cores of clauses and sums", urgent=self._early(view), begin=begin)
 
     def _early(self, view: View) -> bool:
@@ -107,13 +122,13 @@ class Cores(Subsolver):
         if self._search is None:
             from softmap.subsolvers.cores.core_guided import CoreGuided  # imported late
 
-            logged = 0 if share.proof is None else TAKES.logged // 4
+            logged = 0 if share.proof is None else self._numbers.logged
             self._search = CoreGuided(self.problem.model, self.problem.given, logged)
         search, prepared = self._search, time.perf_counter() - began
         before = best.bound, best.energy
         labels = search.run(
             energy=min(best.energy, best.cutoff),
-            conflicts=1 + share.work // self.tuning.conflict_entries,
+            conflicts=1 + share.work // self._numbers.conflict_work,
             deadline=share.deadline,
         )
         if math.isinf(search.bound):
@@ -132,7 +147,7 @@ class Cores(Subsolver):
                 )
             )  # fmt: skip
         limit = self.options.seconds
-        early = share.run_left > self.tuning.first_share * limit and not best.found
+        early = share.run_left > self._numbers.unlabelled * limit and not best.found
         if early or math.isinf(self._patience) or before != (best.bound, best.energy):
-            self._patience = time.perf_counter() + self.tuning.share * limit
+            self._patience = time.perf_counter() + self._numbers.patience * limit
         return Outcome(active=not search.done, prepared=prepared)

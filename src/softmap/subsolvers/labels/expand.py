@@ -23,6 +23,7 @@ from softmap.run.subsolver import (
     by_default,
     pairs_only,
 )
+from softmap.subsolvers.labels.label_numbers import ExpansionNumbers
 
 __all__ = ["EXPANSIONS", "Expand"]
 
@@ -41,12 +42,12 @@ class Expand(Once):
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Expand | None:
-        tuning = options.tuning
+        numbers = options.tuning.of(ExpansionNumbers)
         if not by_default(options) or not pairs_only(problem):
             return None
-        if problem.model.num_variables < tuning.label_search.fused:
+        if problem.model.num_variables < numbers.variables:
             return None
-        fits = expandable(problem.model) >= tuning.expanded_submodular
+        fits = expandable(problem.model) >= numbers.submodular
         return cls(problem, options) if fits else None
 
     def plan(self, view: View) -> Plan | None:
@@ -54,13 +55,13 @@ class Expand(Once):
         return None if plan is None else plan._replace(proves=False)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        tuning = self.tuning
-        end = share.part(tuning.first_share)
+        numbers = self.tuning.of(ExpansionNumbers)
+        end = share.part(numbers.share)
         fusion = Fusion(self.problem.model, threads=self.problem.threads)
-        first = share.part(tuning.first_share**2)
+        first = share.part(numbers.first_share)
         labels = self._first(fusion, best, first)
         expansions = Expansions(fusion)
-        expansions.run(labels, rounds=max(1, tuning.rounds // 2), deadline=end)
+        expansions.run(labels, rounds=numbers.rounds, deadline=end)
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.labels.feasibility import (
+    FeasibilityNumbers,
     FeasibleSearch,
     HardConstraints,
     complete_labels,
@@ -14,6 +15,7 @@ from softmap.labels.feasibility import (
 )
 from softmap.run.best import Best
 from softmap.run.problem import Problem
+from softmap.subsolvers.labels.label_numbers import ObeyNumbers
 from softmap.tuning import Tuning
 
 __all__ = ["FirstLabels"]
@@ -30,6 +32,7 @@ class FirstLabels:
 
     def __init__(self, problem: Problem, tuning: Tuning) -> None:
         self.problem, self.tuning = problem, tuning
+        self._numbers = tuning.of(FeasibilityNumbers)
         self._search: FeasibleSearch | None = None
         self.active = True
 
@@ -59,7 +62,9 @@ class FirstLabels:
         model = self.problem.model
         if self._search is None:
             try:
-                constraints = HardConstraints.of(model, self.problem.given, deadline=deadline)
+                constraints = HardConstraints.of(
+                    model, self.problem.given, deadline=deadline, numbers=self._numbers
+                )
             except core.OutOfTime:  # a later call sets it up
                 return
             self.active = constraints is not None
@@ -67,9 +72,10 @@ class FirstLabels:
                 return
             self._search = FeasibleSearch(constraints, preference)
         search = self._search
-        conflicts = work // self.tuning.conflict_entries
+        conflicts = work // self.tuning.of(ObeyNumbers).conflict_work
         self.active = not search.run(deadline=deadline, conflicts=conflicts)
         if search.infeasible:
-            raise infeasibility(self.problem.given, deadline.within(deadline.left / 2))
+            end = deadline.within(deadline.left / 2)
+            raise infeasibility(self.problem.given, end, self._numbers)
         if search.found and (labels := complete_labels(model, search.labels)) is not None:
             best.offer_labels(labels)

@@ -15,12 +15,13 @@ from softmap.labels.improving import Neighbourhoods
 from softmap.labels.moves import LargeMoves
 from softmap.relaxation.flat import flat_entries, flatten
 from softmap.run.best import Best
-from softmap.run.memory import TAKES, search_memory
+from softmap.run.memory import search_memory
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
 from softmap.subsolvers.labels.expand import EXPANSIONS
 from softmap.subsolvers.labels.first_labels import FirstLabels
+from softmap.subsolvers.labels.label_numbers import ImproveNumbers
 
 __all__ = ["Improve"]
 
@@ -83,13 +84,17 @@ class Improve(Subsolver):
     _slices = 0
 
     @cached_property
+    def _numbers(self) -> ImproveNumbers:
+        return self.tuning.of(ImproveNumbers)
+
+    @cached_property
     def _first(self) -> FirstLabels:
         return FirstLabels(self.problem, self.tuning)
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Improve | None:
-        model = problem.model
-        needed = float(TAKES.joined * model.m / 10 + 8 * model.unary.size)
+        model, numbers = problem.model, options.tuning.of(ImproveNumbers)
+        needed = float(numbers.edge_bytes * model.m + numbers.state_bytes * model.unary.size)
         return cls(problem, options).fitting(needed)
 
     def plan(self, view: View) -> Plan | None:
@@ -120,19 +125,20 @@ class Improve(Subsolver):
     @cached_property
     def _searches(self) -> list[_Improver]:
         """The searches, each of which continues from call to call."""
-        model, seed, tuning = self.problem.model, self.options.seed, self.tuning
+        model, seed, numbers = self.problem.model, self.options.seed, self._numbers
         entries = flat_entries(model)
-        small = entries <= tuning.searched_entries // 2
-        moves = small and model.num_variables <= tuning.moved_variables
-        moves = moves and search_memory(model, entries) <= self.room.each
-        anneals = small and LabelAnnealing.takes(model, entries) <= self.room.each
+        moves = entries <= numbers.moved_entries and model.num_variables <= numbers.moved_variables
+        needed = search_memory(model, entries, numbers.moved_entry_bytes, numbers.moved_edge_bytes)
+        moves = moves and needed <= self.room.each
+        anneals = entries <= numbers.annealed_entries
+        anneals = anneals and LabelAnnealing.takes(model, entries) <= self.room.each
         flat = flatten(model) if anneals or moves else None
         found: list[_Improver] = []
         if flat is not None and anneals:
             found.append(LabelAnnealing(flat, seed).improve)
         found.append(Neighbourhoods(model, seed=seed, threads=self.problem.threads).improve)
         if flat is not None and moves:
-            found.append(LargeMoves(flat, seed, tuning.move_work).improve)
+            found.append(LargeMoves(flat, seed, numbers.move_work).improve)
         return found
 
     def _search_together(self, best: Best, share: Share) -> None:
@@ -148,7 +154,7 @@ class Improve(Subsolver):
     def _search(self, best: Best, share: Share) -> None:
         """Improve the labels by each of the searches, each time another one first."""
         if self._parts is None:
-            self._parts = _TimeParts(len(self._searches), self.tuning.least_part)
+            self._parts = _TimeParts(len(self._searches), self._numbers.least_part)
         parts = self._parts.parts
         gains, waiting = np.zeros(len(parts)), np.ones(len(parts), dtype=bool)
         first = self._slices % len(parts)

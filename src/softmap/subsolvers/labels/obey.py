@@ -10,15 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.feasibility import FeasibleSearch, HardConstraints, complete_labels
-from softmap.labels.penalties import dominating_penalty
+from softmap.labels.feasibility import (
+    FeasibilityNumbers,
+    FeasibleSearch,
+    HardConstraints,
+    complete_labels,
+)
+from softmap.labels.penalties import PenaltyNumbers, dominating_penalty
 from softmap.run.best import Best
-from softmap.run.memory import TAKES
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Once, Outcome, Share, by_default
 from softmap.run.values import Penalty
 from softmap.subsolvers.labels.first_labels import FirstLabels
+from softmap.subsolvers.labels.label_numbers import ObeyNumbers
 
 __all__ = ["Obey"]
 
@@ -35,22 +40,22 @@ class Obey(Once):
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Obey | None:
-        model = problem.model
-        if not by_default(options) or not model.m or model.n > options.tuning.large:
+        model, numbers = problem.model, options.tuning.of(ObeyNumbers)
+        if not by_default(options) or not model.m or model.n > numbers.nodes:
             return None
-        needed = float(TAKES.constraint * (model.unary.size + model.edge_size))
+        needed = float(numbers.entry_bytes * (model.unary.size + model.edge_size))
         return cls(problem, options).fitting(needed)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        before = best.energy
+        before, numbers = best.energy, self.tuning.of(ObeyNumbers)
         if not self.problem.model.has_forbidden:
             self._avoid_penalties(best, share)
         elif not best.found:
             FirstLabels(self.problem, self.tuning)(
                 best,
                 self._preference,
-                deadline=share.part(self.tuning.first_share),
-                work=max(share.work, self.tuning.obeyed_work),
+                deadline=share.part(numbers.share),
+                work=max(share.work, numbers.work),
             )
         if best.energy < before:
             best.offer_zero()
@@ -67,19 +72,22 @@ class Obey(Once):
         The model is unchanged: its bounds and energies include these costs.
         """
         problem, tuning = self.problem, self.tuning
-        cost = dominating_penalty(problem.model, tuning)
+        numbers = tuning.of(ObeyNumbers)
+        cost = dominating_penalty(problem.model, tuning.of(PenaltyNumbers))
         if cost is None:
             return
         try:
-            constraints = HardConstraints.of(problem.model, problem.given, cost, share.deadline)
+            constraints = HardConstraints.of(
+                problem.model, problem.given, cost, share.deadline, tuning.of(FeasibilityNumbers)
+            )
         except core.OutOfTime:
             return
         if constraints is None:
             return
         search = FeasibleSearch(constraints, self._preference)
         search.run(
-            deadline=share.part(tuning.first_share),
-            conflicts=tuning.obeyed_work // tuning.conflict_entries,
+            deadline=share.part(numbers.avoiding_share),
+            conflicts=numbers.avoiding_conflicts,
         )
         verdict = "needed" if search.infeasible else "open"
         labels = complete_labels(problem.model, search.labels) if search.found else None

@@ -17,14 +17,17 @@ from softmap.arguments import count
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, round_nodes
 from softmap.labels.energies import Labelled, energy_of
-from softmap.labels.feasibility import find_feasible
+from softmap.labels.feasibility import FeasibilityNumbers, find_feasible
+from softmap.labels.search import SearchEffort
 from softmap.methods.base import Algorithm
 from softmap.relaxation.polytope import normalised
 from softmap.run.best import Best, checked_labels
 from softmap.run.budget import Budget
+from softmap.run.memory import MemoryEstimate
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Board, Occasion, Outcome, Plan, Seen, Share, Subsolver, View
+from softmap.subsolvers.passes.pass_numbers import PassNumbers
 from softmap.subsolvers.passes.storing import METHOD, ROUNDED
 
 if TYPE_CHECKING:
@@ -105,6 +108,7 @@ class Decode(Subsolver):
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
+        self._numbers = self.tuning.of(PassNumbers)
         self._pending: Background[Labelled] | None = None
         self._decoded_at = 0  # step of the check from which labels were last decoded
         self._started_at = -1  # step at which the last background search began
@@ -176,10 +180,10 @@ class Decode(Subsolver):
         Intervals grow more slowly if only labels are missing. Without them, every check counts.
         """
         options, gaps = self.options, best.gaps()
-        alone, checks = options.goal == "lp", self.tuning.checks
+        alone = options.goal == "lp"
         if alone and self._method.frugal:  # copying marginals from a device takes long
             return False
-        factor = 2 if gaps.lp <= checks.near * options.gap else 4
+        factor = 2 if gaps.lp <= self._numbers.decoded * options.gap else 4
         due = seen.last or not best.found or seen.done >= factor * self._decoded_at
         if alone and not seen.last:
             due &= not self._decoded_at or best.may_be_best()
@@ -195,14 +199,14 @@ class Decode(Subsolver):
             return seen.last
         if not self._decoded_at or not self._method.sweeping or options.goal == "lp":
             return True
-        near = self.tuning.checks.near
+        near = self._numbers.decisive
         return not best.found or best.gaps().lp <= near * max(options.lp_gap, options.gap)
 
     # --- how --------------------------------------------------------------------------------------
 
     @cached_property
     def _labels(self) -> LabelSearch:
-        model, effort = self.problem.model, self.tuning.label_search
+        model, effort = self.problem.model, self.tuning.of(SearchEffort)
         order = partial(self._method.decode_order, model)
         return LabelSearch(model, order, self.room.left, self.problem.threads, effort)
 
@@ -210,7 +214,7 @@ class Decode(Subsolver):
         """Decode labels and improve them, in the background unless they are decisive."""
         assert seen.nodes is not None
         decisive, nodes = self._decisive(best, seen), seen.nodes()
-        if self.options.goal == "lp" and not seen.last and seen.done < self.tuning.checks.early:
+        if self.options.goal == "lp" and not seen.last and seen.done < self._numbers.quick:
             self._find_quickly(best, share, seen)
             return
         self._decoded_at = seen.done
@@ -227,7 +231,7 @@ class Decode(Subsolver):
             self._start(seen.done, what, share.budget)
             return
         best.offer_labels(*self._labels.look(*what, share.deadline))
-        if self.problem.model.half_size > self.tuning.lazy_entries:
+        if self.problem.model.half_size > self.tuning.of(MemoryEstimate).returned_entries:
             core.give_back()
         if not best.found:
             self._find_feasible(best, share, nodes, seen.work)
@@ -270,7 +274,8 @@ class Decode(Subsolver):
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
             found = find_feasible(
                 model, normalised(model, nodes), given=self.problem.given, deadline=share.deadline,
-                conflicts=work // (2 * self.tuning.conflict_entries),
+                conflicts=work // self._numbers.conflict_work,
+                numbers=self.tuning.of(FeasibilityNumbers),
             )  # fmt: skip
             if found is not None:
                 priced = found, energy_of(model, found, threads)

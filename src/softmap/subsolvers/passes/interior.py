@@ -18,7 +18,7 @@ from softmap.run.judge import Judge
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
-from softmap.tuning import InteriorTimes
+from softmap.subsolvers.passes.pass_numbers import InteriorTimes, PassNumbers
 
 __all__ = ["Interior", "interior_point", "left_to_solver"]
 
@@ -40,12 +40,12 @@ class Interior(Subsolver):
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
         self._called = False
-        self._pass = _time_of_pass(problem.model, self.tuning.interior)
+        self._pass = _time_of_pass(problem.model, self.tuning.of(InteriorTimes))
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Interior | None:
-        model = problem.model
-        if options.goal != "lp" or not left_to_solver(problem, options):
+        model, entries = problem.model, options.tuning.of(PassNumbers).interior_entries
+        if options.goal != "lp" or not left_to_solver(problem, options, entries):
             return None
         fits = model.m > 0 and not model.has_forbidden and options.lp_gap >= ACCURATE
         return cls(problem, options) if fits else None
@@ -61,7 +61,7 @@ class Interior(Subsolver):
         if self._called or not math.isfinite(gap):
             return None
         left = min(1.0, gap / self.options.lp_gap - 1.0) * seen.done * self._pass
-        times = self.tuning.interior
+        times = self.tuning.of(InteriorTimes)
         pairs = times.pair * self.problem.model.edge_size
         if left < times.steps * pairs:  # so that most runs need no elimination order
             return None
@@ -113,9 +113,19 @@ def _time_of_pass(model: Network, times: InteriorTimes) -> float:
     return float(time)
 
 
-def left_to_solver(problem: Problem, options: Options) -> bool:
-    """Whether the LP is small, without factors, and left to an LP solver if passes are slow."""
+def left_to_solver(problem: Problem, options: Options, entries: int) -> bool:
+    """Whether the LP is small, without factors, and left to an LP solver if passes are slow.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    options : Options
+        The options of the run.
+    entries : int
+        Most node states and pairs of labels of edges.
+    """
     model = problem.model
-    small = model.unary.size + model.edge_size <= options.tuning.interior_size
+    small = model.unary.size + model.edge_size <= entries
     exact = find(options.method).exact_finish and not options.whole_run
     return small and not model.has_factors and exact

@@ -17,16 +17,19 @@ import numpy as np
 from softmap import core
 from softmap.errors import OptionError
 from softmap.labels import LabelSearch
+from softmap.labels.search import SearchEffort
 from softmap.methods.base import Algorithm, Assessment, Floats, Proposal, make
-from softmap.methods.policy import Ask, CheckTimes, passes_to_next
+from softmap.methods.policy import Ask, Checks, CheckTimes, passes_to_next
 from softmap.relaxation.dual import SmoothedDual
 from softmap.run.best import Best
 from softmap.run.judge import Judge
+from softmap.run.memory import MemoryEstimate
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Board, Occasion, Outcome, Plan, Seen, Share, Subsolver, View
 from softmap.run.trace import RELAXATION, Status
 from softmap.run.values import Tolerances
+from softmap.subsolvers.passes.pass_numbers import PassNumbers
 from softmap.subsolvers.passes.storing import METHOD, ROUNDED, like_number, put_back, taken
 
 if TYPE_CHECKING:
@@ -76,6 +79,7 @@ class PassChecks:
 
     def __init__(self, best: Best, method: Algorithm, options: Options) -> None:
         self._best, self._method, self._options = best, method, options
+        self._numbers = options.tuning.of(PassNumbers)
 
     @cached_property
     def judge(self) -> Judge:
@@ -85,14 +89,15 @@ class PassChecks:
 
     def steps_to_next(self, best: Best, at: Progress) -> int:
         """The number of steps until the next check."""
-        options, tuning = self._options, self._options.tuning
+        options = self._options
         if options.every is not None:
             return options.every
         if options.whole_run and options.updates:
             return max(1, options.updates // 40)
         if self._method.sweeping:
             asked = max(options.lp_gap, options.gap, 1e-12)
-            return passes_to_next(tuning.checks, at.done, best.gaps().lp / asked)
+            checks = options.tuning.of(Checks)
+            return passes_to_next(checks, at.done, best.gaps().lp / asked)
         return max(2 * best.problem.model.m, at.done // 5)
 
     def closed(self, best: Best, at: Progress) -> Status | None:
@@ -115,7 +120,7 @@ class PassChecks:
         if options.goal == "lp" or not self._method.sweeping:
             return False
         tight = best.tight and best.gaps().lp <= options.lp_gap
-        return tight and at.done < 2 * at.solved_at + options.tuning.proving
+        return tight and at.done < 2 * at.solved_at + self._numbers.proving
 
     def check(
         self,
@@ -159,12 +164,12 @@ class PassChecks:
 
     def _ask(self, best: Best, at: Progress, *, last: bool, cold: bool) -> Ask:
         """What to compute."""
-        options, tuning = self._options, self._options.tuning
+        options = self._options
         ratio = best.gaps().lp / max(options.lp_gap, 1e-300)
         tight = best.tight
-        ask = at.ask(tuning.checks, at.done, lp_ratio=ratio, tight=tight, last=last)
+        ask = at.ask(options.tuning.of(Checks), at.done, lp_ratio=ratio, tight=tight, last=last)
         # labels alone give a primal value at the first checks of a run for the LP
-        first = self._method.sweeping and at.done < tuning.checks.early
+        first = self._method.sweeping and at.done < self._numbers.quick
         early = cold and options.goal == "lp" and first and not self._method.frugal
         return Ask.BOUND if early and not last else ask
 
@@ -184,7 +189,7 @@ class PassChecks:
         all updates and the model is small.
         """
         model = self._best.problem.model
-        small = model.half_size <= self._options.tuning.lazy_entries
+        small = model.half_size <= self._numbers.smoothed_entries
         if found.smoothed is not None or not (self._options.whole_run and small):
             return found.smoothed
         if not np.isfinite(found.lam).all():  # λ of a diverging method
@@ -208,6 +213,7 @@ class Passes(Subsolver):
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
+        self._numbers = self.tuning.of(PassNumbers)
         self._recalled, self._abandoned = True, False
         self._first: Floats | None = None  # λ to start from
         self._state: Any = None
@@ -248,7 +254,7 @@ class Passes(Subsolver):
             return None
         options = self.options
         alone = options.whole_run or not self._method.sweeping or options.goal == "lp"
-        first = options.backend != "cpu" or self._at.done < self.tuning.checks.early
+        first = options.backend != "cpu" or self._at.done < self._numbers.urgent
         return Plan("passes and a check", urgent=alone or first, leads=True)
 
     def set_up(self, deadline: core.Deadline | None = None) -> bool:
@@ -346,7 +352,7 @@ class Passes(Subsolver):
         warm, model = self._warm, self.problem.model
         assert warm is not None
         self._recalled = True
-        effort = self.options.tuning.label_search
+        effort = self.tuning.of(SearchEffort)
         labels = LabelSearch(model, threads=self.problem.threads, effort=effort)
         warm.recall(self._checks.judge, labels, self.options.seed)
         ended = warm.ended(best, self.options)
@@ -408,7 +414,7 @@ class Passes(Subsolver):
 
     def _start_coarse(self, share: Share) -> None:
         """Warm-start from a coarsened model if enough passes will follow."""
-        budget, pays = share.budget, self.tuning.coarse_passes
+        budget, pays = share.budget, self._numbers.coarse
         affordable = budget.work_left // max(1, 2 * self.problem.model.m)
         if min(self.options.updates or pays, affordable) >= pays:
             before = self._state.work
@@ -436,7 +442,7 @@ class Passes(Subsolver):
         solved = best.gaps().lp <= self.options.lp_gap
         at.solved_at = (at.solved_at or at.done) if solved else 0
         passes = at.done if self._method.sweeping else int(self._sweeps)
-        at.stalled = int(at.has_stalled(self.tuning.checks, passes, *best.gaps()))
+        at.stalled = int(at.has_stalled(self.tuning.of(Checks), passes, *best.gaps()))
         self._hand_back_memory()
         decoder = lambda: found.labels or found.lam  # noqa: E731 - λ is made only if needed
         nodes = (lambda: verdict.nodes[0]) if verdict.nodes else None
@@ -470,5 +476,5 @@ class Passes(Subsolver):
 
     def _hand_back_memory(self) -> None:
         """Return freed memory of a large model to the system before more is allocated."""
-        if self.problem.model.half_size > self.tuning.lazy_entries:
+        if self.problem.model.half_size > self.tuning.of(MemoryEstimate).returned_entries:
             core.give_back()

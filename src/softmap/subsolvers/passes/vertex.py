@@ -10,6 +10,7 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
 from softmap.subsolvers.passes.interior import left_to_solver
+from softmap.subsolvers.passes.pass_numbers import PassNumbers
 
 __all__ = ["Vertex"]
 
@@ -22,14 +23,15 @@ class Vertex(Subsolver):
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Vertex | None:
-        return cls(problem, options) if left_to_solver(problem, options) else None
+        entries = options.tuning.of(PassNumbers).vertex_entries
+        return cls(problem, options) if left_to_solver(problem, options, entries) else None
 
     def plan(self, view: View) -> Plan | None:
         seen = view.board.seen
         if view.occasion is not Occasion.CHECKED or seen is None or seen.last:
             return None
         open_gap = view.best.gaps().lp > self.options.lp_gap
-        if seen.done < self.tuning.interior_after or not open_gap:
+        if seen.done < self.tuning.of(PassNumbers).vertex_after or not open_gap:
             return None
         return Plan("a vertex of the LP by HiGHS", urgent=True)
 

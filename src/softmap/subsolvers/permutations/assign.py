@@ -36,9 +36,13 @@ class Assign(Once):
         return assigned(model, options)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        from softmap.labels.assignment import solve_assignment  # imported late: few models need it
+        from softmap.labels.assignment import (  # imported late: few models need it
+            AssignmentNumbers,
+            solve_assignment,
+        )
 
-        found = solve_assignment(self.problem.model, self.problem.given, share.deadline)
+        numbers = self.tuning.of(AssignmentNumbers)
+        found = solve_assignment(self.problem.model, self.problem.given, share.deadline, numbers)
         if found is None:
             return Outcome(active=False, ran=False)
         best.offer_labels(found[0])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from softmap import core
-from softmap.labels.assignment import Assignment, assign, assignment_lam
+from softmap.labels.assignment import Assignment, AssignmentNumbers, assign, assignment_lam
 from softmap.machine import usable_cores
 from softmap.model import AllDifferent, Model
 from softmap.model.model import lone_constraint
@@ -51,7 +51,8 @@ def assigned(model: Model, options: Options) -> Result | None:
     factor, costs = said
     begin = time.perf_counter()
     order = list(factor.variables)
-    found = assign(costs[order], core.Deadline(options.seconds))
+    numbers = options.tuning.of(AssignmentNumbers)
+    found = assign(costs[order], core.Deadline(options.seconds), numbers)
     if found is None:
         return None
     labels = np.empty(len(order), dtype=np.int64)

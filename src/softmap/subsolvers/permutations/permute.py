@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,20 +17,38 @@ from softmap.labels.different import shared_labels
 from softmap.run.best import Best
 from softmap.run.budget import UNLIMITED
 from softmap.run.evidence import Stated
-from softmap.run.memory import TAKES
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.records import record
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View, by_default
 from softmap.subsolvers.permutations.multipliers import ASSIGNMENT, AssignmentEvidence, Multipliers
-from softmap.tuning import TUNING, Tuning
+from softmap.tuning import Numbers, Tuning
 
 if TYPE_CHECKING:
     from softmap.labels.permutations import Permutation, PermutationLog
 
-__all__ = ["Permute"]
+__all__ = ["PermutationNumbers", "Permute"]
 
 Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PermutationNumbers(Numbers):
+    """Which permutations are searched, and how the time is divided."""
+
+    entries: float = 1e8  # most pairs of labels of two variables, each twice; D68
+    stalled_share: float = 0.8  # of the time, once the dual ascent has stalled; D68
+    partial_share: float = 0.1  # of the time, for partial matchings; D89
+    slice: float = 0.05  # s, shortest slice; D35
+    growth: float = 0.25  # slice, in the time so far; D35
+    variables: int = 16  # most variables of a search in any case; D68
+    gap: float = 0.05  # relative gap up to which more variables are searched; D68
+    passes: float = 2_000.0  # passes over all pairs, of each search without a limit; D68
+    swap_share: float = 0.4  # of a slice, for swaps while they improve labels; D68, D96
+    idle_share: float = 0.1  # of a slice, for swaps after that; D68
+    swap_patience: float = 0.1  # s, least time of swaps without success before that; D68
+    pair_bytes: int = 40  # bytes per pair of labels: costs as floats, integers, compiled; D68
+    logged: int = 16_000_000  # most integers of eight bytes of a proof in memory; D78
 
 
 class PermutationRecords:
@@ -68,6 +87,7 @@ class Permute(Subsolver):
         self._seconds = 0.0
         self._found: _Parts | None = None
         self._shared = shared or []
+        self._numbers = self.tuning.of(PermutationNumbers)
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Permute | None:
@@ -80,11 +100,12 @@ class Permute(Subsolver):
         if shared is None:
             return None
         permute = cls(problem, options, shared)
-        return permute.fitting(TAKES.permuted * permute._entries) if permute._few else None
+        each = permute._numbers.pair_bytes
+        return permute.fitting(each * permute._entries) if permute._few else None
 
     @property
     def _few(self) -> bool:
-        return self._entries <= self.tuning.permuted_entries
+        return self._entries <= self._numbers.entries
 
     @property
     def _entries(self) -> float:
@@ -106,34 +127,34 @@ class Permute(Subsolver):
         """Always at first; once the ascent has stalled, for most of the time."""
         if self._found is None or not self._found.stalled:
             return True
-        return self._seconds < self.tuning.permuted_share * (view.now - self._begun)
+        return self._seconds < self._numbers.stalled_share * (view.now - self._begun)
 
     def _partly(self, view: View) -> bool:
         """After a check of the relaxation, the last one if time is not limited, since others may
         prove more of a partial matching; then for the least part of the time.
         """
-        seen, tuning = view.board.seen, self.tuning
+        seen, numbers = view.board.seen, self._numbers
         if seen is None:
             return False
-        part = tuning.least_part * (view.now - self._begun)
-        due = self._seconds + tuning.first_slice <= part
+        part = numbers.partial_share * (view.now - self._begun)
+        due = self._seconds + numbers.slice <= part
         return self.options.either(timed=due, counted=seen.last)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        begun, tuning = time.perf_counter(), self.tuning
+        begun, numbers = time.perf_counter(), self._numbers
         if self._found is None:
             from softmap.labels.permutations import Permutation  # imported late
 
             model, seed = self.problem.model, self.options.seed
-            logged = 0 if share.proof is None else TAKES.logged // 8
+            logged = 0 if share.proof is None else numbers.logged
             try:
                 costs = Permutation.of(model, self._shared, share.run_end)
             except core.OutOfTime:
                 return Outcome(active=False, ran=False)
-            self._found = _Parts(costs, seed, tuning, logged)
+            self._found = _Parts(costs, seed, self.tuning, logged)
         seconds, work = self.options.either(
-            timed=(max(tuning.first_slice, tuning.growth * self._seconds), UNLIMITED),
-            counted=(math.inf, int(tuning.permuted_work * self._entries_of(0))),
+            timed=(max(numbers.slice, numbers.growth * self._seconds), UNLIMITED),
+            counted=(math.inf, int(numbers.passes * self._entries_of(0))),
         )
         active = self._found.improve(best, share.within(seconds), work)
         self._seconds += time.perf_counter() - begun
@@ -155,10 +176,9 @@ class _Parts:
         Size of the proof of the search, in integers of eight bytes; none is kept if it is 0.
     """
 
-    def __init__(
-        self, costs: Permutation, seed: int, tuning: Tuning = TUNING, logged: int = 0
-    ) -> None:
+    def __init__(self, costs: Permutation, seed: int, tuning: Tuning, logged: int = 0) -> None:
         self._costs, self._seed, self._tuning, self._logged = costs, seed, tuning, logged
+        self._numbers = tuning.of(PermutationNumbers)
         self._swaps = core.SwapSearch(costs.native, seed)
         self._ascent = core.AssignmentAscent(costs.native, seed)
         self._search: core.AssignmentSearch | None = None
@@ -182,8 +202,8 @@ class _Parts:
 
     def _worth(self, best: Best) -> bool:
         """Whether a search may end: few variables, or a bound near the energy."""
-        near = best.gap <= self._tuning.permuted_gap * abs(best.energy)
-        few = len(self._costs.unary) <= self._tuning.permuted_variables
+        near = best.gap <= self._numbers.gap * abs(best.energy)
+        few = len(self._costs.unary) <= self._numbers.variables
         return self._ascent.coolings > 1 and (few or near)
 
     def _swap(self, best: Best, share: Share, work: int) -> None:
@@ -191,9 +211,9 @@ class _Parts:
         begun, before = time.perf_counter(), best.energy
         if best.found:
             self._swaps.offer(self._visible(best))
-        tuning = self._tuning
-        helps = self._bound >= 0 and self._idle <= 0.5 * self._tried + 2 * tuning.first_slice
-        part = tuning.first_share if helps else tuning.least_part
+        numbers = self._numbers
+        helps = self._bound >= 0 and self._idle <= 0.5 * self._tried + numbers.swap_patience
+        part = numbers.swap_share if helps else numbers.idle_share
         labels = np.empty(len(self._costs.unary), dtype=np.int64)
         self._swaps.run(labels, work, share.part(part))
         self._offer(best, labels)
@@ -262,13 +282,15 @@ class _Parts:
 
     def _new_search(self, most: int) -> core.AssignmentSearch:
         """A search from the best multipliers, in the direction that has more symmetries."""
-        costs = self._costs
-        symmetry = costs.symmetry()
+        from softmap.labels.permutations import SymmetryNumbers  # imported late
+
+        costs, numbers = self._costs, self._tuning.of(SymmetryNumbers)
+        symmetry = costs.symmetry(numbers)
         self._maps, kind = symmetry.maps, symmetry.kind
         if self._logged:  # a proof has symmetries of labels only
             kind = np.arange(len(kind))
         elif costs.unary.shape[0] == costs.unary.shape[1]:
-            other = costs.transposed().symmetry()
+            other = costs.transposed().symmetry(numbers)
             self._exchanged = other.size > symmetry.size
             symmetry = other if self._exchanged else symmetry
             kind = symmetry.kind

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from softmap.relaxation.flat import elimination_order
 from softmap.run.best import Best
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Once, Outcome, Share, by_default
 from softmap.subsolvers.search.search import Search
+from softmap.tuning import Numbers
 
-__all__ = ["Eliminate"]
+__all__ = ["Eliminate", "EliminationNumbers"]
+
+
+@dataclass(frozen=True)
+class EliminationNumbers(Numbers):
+    """Which models are eliminated before the relaxation."""
+
+    variables: int = 3_000  # most variables; D34
+    states: int = 20_000  # least node states; D34
+    per_state: float = 300.0  # most table entries per node state; D34
 
 
 class Eliminate(Once):
@@ -24,13 +36,13 @@ class Eliminate(Once):
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Eliminate | None:
-        model, tuning = problem.model, options.tuning
+        model, numbers = problem.model, options.tuning.of(EliminationNumbers)
         if not by_default(options) or options.goal == "labels" or not model.has_factors:
             return None
-        few = model.num_variables <= tuning.dense_variables
-        if model.unary.size < tuning.large or not few:
+        few = model.num_variables <= numbers.variables
+        if model.unary.size < numbers.states or not few:
             return None
-        most = tuning.eliminated_per_state * model.unary.size
+        most = numbers.per_state * model.unary.size
         return cls(problem, options) if elimination_order(model, most).found else None
 
     def __call__(self, best: Best, share: Share) -> Outcome:

@@ -22,16 +22,19 @@ from softmap.relaxation.gaps import CLOSED
 from softmap.run.best import Best
 from softmap.run.budget import UNLIMITED
 from softmap.run.evidence import Stated
-from softmap.run.memory import TAKES, search_memory
+from softmap.run.memory import search_memory
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.records import LogFiles, copied
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
+from softmap.subsolvers.search.search_numbers import SearchNumbers
 
 __all__ = ["Search", "search_threads"]
 
 
-def search_threads(model: Network, threads: int, spare: float) -> tuple[int, float]:
+def search_threads(
+    model: Network, threads: int, spare: float, numbers: SearchNumbers
+) -> tuple[int, float]:
     """The number of threads of a search, and the memory of all but the first, in bytes.
 
     Parameters
@@ -42,9 +45,12 @@ def search_threads(model: Network, threads: int, spare: float) -> tuple[int, flo
         Number of threads of the run.
     spare : float
         Memory left by the first thread, in bytes; +inf if memory is not limited.
+    numbers : SearchNumbers
+        The numbers of the run.
     """
-    each = TAKES.entry * model.half_size + TAKES.copied * (model.n + model.m)
-    fits = TAKES.share * max(spare, 0.0) / max(each, 1)
+    each = numbers.thread_state_bytes * model.half_size
+    each += numbers.thread_edge_bytes * (model.n + model.m)
+    fits = numbers.thread_share * max(spare, 0.0) / max(each, 1)
     further = int(min(threads - 1, fits))
     return 1 + further, float(further * each)
 
@@ -78,16 +84,16 @@ class Search(Subsolver):
         self._flat: FlatModel | None = None  # a factor table in the place of each auxiliary node
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
-        checks = self.tuning.checks
+        self._numbers = numbers = self.tuning.of(SearchNumbers)
         # step of the next early slice
-        self._next = self.options.either(timed=checks.first, counted=checks.early)
+        self._next = self.options.either(timed=numbers.first_timed, counted=numbers.first_counted)
         self._entries = flat_entries(problem.model)
 
     @classmethod
     def suited(cls, problem: Problem, options: Options) -> Search | None:
         """Return the search, whatever memory it needs; None if the model is too large."""
         search = cls(problem, options)
-        return search if search._entries <= options.tuning.searched_entries else None
+        return search if search._entries <= search._numbers.entries else None
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Search | None:
@@ -96,7 +102,10 @@ class Search(Subsolver):
 
     @property
     def _memory(self) -> float:
-        return search_memory(self.problem.model, self._entries)
+        numbers = self._numbers
+        return search_memory(
+            self.problem.model, self._entries, numbers.entry_bytes, numbers.edge_bytes
+        )
 
     @classmethod
     def refute(
@@ -108,7 +117,7 @@ class Search(Subsolver):
     def plan(self, view: View) -> Plan | None:
         if view.occasion is not Occasion.TURN:
             return None
-        begin = 0.0 if self._search is not None else self.tuning.setup * view.bound_seconds
+        begin = 0.0 if self._search is not None else self._numbers.setup * view.bound_seconds
         return Plan("exact search from the best λ", urgent=self._early(view), begin=begin)
 
     def _early(self, view: View) -> bool:
@@ -119,7 +128,7 @@ class Search(Subsolver):
             return False
         if seen.done >= self._next:
             return self._small or self.narrow
-        return self._next <= self.tuning.checks.early and self.narrow
+        return self._next <= self._numbers.narrow_until and self.narrow
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if seen := share.board.seen:
@@ -148,34 +157,34 @@ class Search(Subsolver):
     @property
     def _searched_gap(self) -> float:
         """The relative gap up to which large models are searched."""
-        return self.options.either(timed=math.inf, counted=self.tuning.searched_gap)
+        return self.options.either(timed=math.inf, counted=self._numbers.gap)
 
     @property
     def _small(self) -> bool:
         """Whether the set-up of a search takes less time than some passes."""
-        model, tuning = self.problem.model, self.tuning
-        few = model.n + model.m <= tuning.searched_early_edges
-        return few and self._entries <= tuning.searched_entries // 10
+        model, numbers = self.problem.model, self._numbers
+        few = model.n + model.m <= numbers.early_edges
+        return few and self._entries <= numbers.early_entries
 
     @cached_property
     def narrow(self) -> bool:
         """Whether variable elimination solves the model: its width is small."""
-        model, tuning = self.problem.model, self.tuning
-        if model.num_variables > tuning.dense_variables:
+        model, numbers = self.problem.model, self._numbers
+        if model.num_variables > numbers.eliminated_variables:
             return False
-        return elimination_order(model, tuning.eliminated_entries).found
+        return elimination_order(model, numbers.eliminated_entries).found
 
     def _backtracks(self, share: Share) -> int:
         """The number of backtracks in a slice; -1 if its work is not limited."""
         if share.work >= UNLIMITED:
             return -1
-        most = self.tuning.backtrack_entries * share.work // max(1, self._entries)
-        return max(self.tuning.backtracks, most)
+        most = self._numbers.backtrack_entries * share.work // max(1, self._entries)
+        return max(self._numbers.backtracks, most)
 
     def _current(self, best: Best, share: Share) -> ExactSearch:
         """Return the current search, or a new one if λ has improved much."""
         bound, rest = best.lp_bound, best.energy - best.bound
-        better = not bound - self._bound <= self.tuning.fresh * rest
+        better = not bound - self._bound <= self._numbers.fresh * rest
         beyond = self._above(best)
         if self._search is None or better or beyond != self._beyond:
             self._beyond, self._bound = beyond, bound
@@ -185,7 +194,7 @@ class Search(Subsolver):
     def _new(self, best: Best, share: Share) -> ExactSearch:
         model = self.problem.model
         spare = self.room.each - self._memory
-        threads, copies = search_threads(model, self.problem.threads, spare)
+        threads, copies = search_threads(model, self.problem.threads, spare, self._numbers)
         spare -= copies  # half for tables, half for open nodes
         if self._flat is None:
             self._flat = flatten(model, share.run_end)
@@ -195,7 +204,7 @@ class Search(Subsolver):
             lam=flat_lam(model, best.lam),
             relative_gap=min(CLOSED, self.options.gap),
             absolute_gap=self._beyond,
-            dp_limit=min(self._tables(share), spare / TAKES.eliminated),
+            dp_limit=min(self._tables(share), spare / self._numbers.eliminated_bytes),
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),
             threads=threads,
             log=None if share.proof is None else share.proof.fresh(),
@@ -203,8 +212,8 @@ class Search(Subsolver):
 
     def _tables(self, share: Share) -> float:
         """The number of table entries of dynamic programming: all that pays, or a slice of work."""
-        by_work = float(self.tuning.dp_entries * share.work)
-        most = self.tuning.eliminated_entries
+        by_work = float(self._numbers.eliminated_work * share.work)
+        most = self._numbers.eliminated_entries
         return most if by_work >= most or self.narrow else by_work
 
     def _offer(self, best: Best, found: ExactResult) -> bool:

@@ -23,6 +23,8 @@ from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse import csr_array
 
 from softmap import core
+from softmap.subsolvers.spins.spin_numbers import SpinSteps
+from softmap.tuning import TUNING
 
 __all__ = ["SpinBound", "SpinMultipliers", "triangle_matrix"]
 
@@ -31,7 +33,6 @@ Ints = NDArray[np.int64]
 SIGNS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=np.float64)
 UNIT = 2.0**-53
 BLOCK = 256  # rows of a product between two looks at the deadline
-LANCZOS = 40  # steps between two estimates of an eigenvalue, of which there are ten at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,11 @@ class SpinBound:
         return float(-_slack(gram, found).min(initial=0.0))
 
     def certify(
-        self, sweeps: int, deadline: core.Deadline | None = None, lost: float = 0.0
+        self,
+        sweeps: int,
+        deadline: core.Deadline | None = None,
+        lost: float = 0.0,
+        numbers: SpinSteps | None = None,
     ) -> SpinMultipliers | None:
         """Return the bound of the averaged multipliers; None if none can be certified.
 
@@ -169,6 +174,8 @@ class SpinBound:
             When to stop: `core.OutOfTime` is raised.
         lost : float, default 0
             Upper bound on the sum of the errors of all entries of the matrix.
+        numbers : SpinSteps, optional
+            The numbers of the run.
         """
         used = self._averages > 1e-6 * self._scale
         triangles, weights = self._triangles[used], self._averages[used]
@@ -177,7 +184,7 @@ class SpinBound:
         _mix(matrix, self._dual, sweeps, deadline)
         diagonal, value = _diagonal(matrix, self._dual, deadline)
         matrix[np.diag_indices(n)] -= diagonal
-        shift = _shift(matrix, deadline)
+        shift = _shift(matrix, numbers or TUNING.of(SpinSteps), deadline)
         sizes = np.abs(self.matrix).sum(axis=1).max() + 2 * weights.sum() + np.abs(diagonal).max()
         for _ in range(20):
             # 4 (n + 2) u trace exceeds Rump's constant; then the rounding of the matrix itself
@@ -221,14 +228,15 @@ def _diagonal(
     return found, value
 
 
-def _shift(matrix: Floats, deadline: core.Deadline | None) -> float:
+def _shift(matrix: Floats, numbers: SpinSteps, deadline: core.Deadline | None) -> float:
     """About the least shift of the diagonal with which a matrix has no negative eigenvalue.
 
     Nothing rests on it. Small matrices are factorised with several shifts, by bisection to 2 %.
     """
     largest = float(np.abs(matrix).max())
     if len(matrix) > 300:
-        return 1.2 * max(0.0, -_least_eigenvalue(matrix, deadline)) + 1e-8 * largest
+        least = _least_eigenvalue(matrix, numbers, deadline)
+        return 1.2 * max(0.0, -least) + 1e-8 * largest
     high = 1e-7 * largest
     while high > 0 and not _factorises(matrix, high, deadline):
         high *= 4.0
@@ -239,7 +247,7 @@ def _shift(matrix: Floats, deadline: core.Deadline | None) -> float:
     return high
 
 
-def _least_eigenvalue(matrix: Floats, deadline: core.Deadline | None) -> float:
+def _least_eigenvalue(matrix: Floats, numbers: SpinSteps, deadline: core.Deadline | None) -> float:
     """An estimate of the least eigenvalue from above: Lanczos steps, not reorthogonalised."""
     rows, before = csr_array(matrix), np.zeros(len(matrix))
     now = np.random.default_rng(0).standard_normal(len(matrix))
@@ -250,9 +258,9 @@ def _least_eigenvalue(matrix: Floats, deadline: core.Deadline | None) -> float:
         middle.append(float(after @ now))
         after -= middle[-1] * now
         beside.append(math.sqrt(after @ after))
-        if len(middle) % LANCZOS == 0 or beside[-1] <= 1e-12 * abs(middle[0]):
+        if len(middle) % numbers.lanczos == 0 or beside[-1] <= 1e-12 * abs(middle[0]):
             last, least = least, _lowest(middle, beside[1:-1])
-            if last - least <= 1e-3 * abs(least) or len(middle) == 10 * LANCZOS:
+            if last - least <= 1e-3 * abs(least) or len(middle) >= numbers.longest_lanczos:
                 return least
         before, now = now, after / beside[-1]
         _look(deadline)

@@ -28,7 +28,6 @@ from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.relaxation.flat import flatten
 from softmap.subsolvers.spins.bound import UNIT
-from softmap.subsolvers.spins.rounding import TRIES
 
 __all__ = ["IndicatorForm", "Squares"]
 
@@ -170,7 +169,9 @@ class IndicatorForm:
         left = costs - square + 2 * moved.sum(axis=1)
         return np.asarray(left - (8 * UNIT * (rank + moved.shape[1] + 8) * sizes + 1e-290))
 
-    def rounded(self, point: Floats, deadline: core.Deadline | None = None) -> tuple[float, Ints]:
+    def rounded(
+        self, point: Floats, rows: int, deadline: core.Deadline | None = None
+    ) -> tuple[float, Ints]:
         """Return labels from a matrix that stands for `x x'`, after their cost.
 
         Some labels are taken for granted, one at a time: the others are those of the largest
@@ -180,13 +181,15 @@ class IndicatorForm:
         ----------
         point : float64 array (K, K)
             Larger entries stand for pairs of labels that are more likely.
+        rows : int
+            Number of labels that are taken for granted, one at a time.
         deadline : Deadline, optional
             When to stop improving; none by default.
         """
-        rows = point[np.linspace(0, len(point) - 1, TRIES).astype(np.int64)]
-        rows = np.concatenate([point.diagonal()[None], rows])
+        some = point[np.linspace(0, len(point) - 1, rows).astype(np.int64)]
+        some = np.concatenate([point.diagonal()[None], some])
         chosen = np.stack([
-            first + rows[:, first : first + d].argmax(axis=1)
+            first + some[:, first : first + d].argmax(axis=1)
             for first, d in zip(self.start, self.sizes, strict=True)
         ], axis=1)  # fmt: skip
         prices = [self.costs[np.ix_(each, each)].sum() for each in chosen]

@@ -7,15 +7,19 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from softmap import core
+from softmap.subsolvers.spins.spin_numbers import SpinSteps
 
 __all__ = ["flip", "rounded_spins"]
 
 Floats = NDArray[np.float64]
-TRIES = 32  # labellings that a matrix or vectors are rounded to; cheap beside one step
 
 
 def rounded_spins(
-    matrix: Floats, vectors: Floats, random: np.random.Generator, deadline: core.Deadline
+    matrix: Floats,
+    vectors: Floats,
+    random: np.random.Generator,
+    deadline: core.Deadline,
+    numbers: SpinSteps,
 ) -> Floats:
     """Return the best spins of some random hyperplanes, after single flips.
 
@@ -29,15 +33,17 @@ def rounded_spins(
         Draws the hyperplanes.
     deadline : Deadline
         When to stop: `core.OutOfTime` is raised.
+    numbers : SpinSteps
+        The numbers of the run.
     """
-    planes = random.standard_normal((vectors.shape[1], TRIES))
+    planes = random.standard_normal((vectors.shape[1], numbers.tries))
     rows, tries = csr_array(matrix), []  # a sparse product has no threads
     for spins in np.where(np.einsum("ik,kl->li", vectors, planes) >= 0, 1.0, -1.0):
         deadline.require()
         forces = rows @ spins
         tries.append((float(spins @ forces), spins, forces))
     tries.sort(key=lambda one: one[0])
-    best = tries[: TRIES // 8]
+    best = tries[: numbers.flipped]
     for _, spins, forces in best:
         deadline.require()
         flip(matrix, spins, forces)

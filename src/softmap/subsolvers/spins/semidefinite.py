@@ -16,11 +16,11 @@ from softmap.model import Network
 from softmap.relaxation.gaps import CLOSED
 from softmap.run.best import Best
 from softmap.run.evidence import Stated
-from softmap.run.memory import TAKES
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.records import Recorded, bits, record
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
+from softmap.subsolvers.spins.spin_numbers import SpinNumbers, SpinSteps, SquareSteps
 
 if TYPE_CHECKING:
     from softmap.subsolvers.spins.indicators import Squares
@@ -108,35 +108,37 @@ class Semidefinite(Subsolver):
         self._tree: SpinTree | SquareBound | None = None
         self._gain = math.inf  # most that another bound without triangles may add
         self._first = True  # whether it has not run yet
-        self._next = self.tuning.checks.early  # step of the next early slice
+        self._numbers = self.tuning.of(SpinNumbers)
+        self._next = self._numbers.second  # step of the next early slice
         self._free = indicators(problem.model)
         self._many = not of_pairs(problem.model)
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Semidefinite | None:
-        model, tuning = problem.model, options.tuning
-        dense = 2 * model.m > tuning.spins_degree * model.n
-        if not options.proving or not dense or model.n > tuning.dense_variables:
+        model, numbers = problem.model, options.tuning.of(SpinNumbers)
+        dense = 2 * model.m > numbers.degree * model.n
+        if not options.proving or not dense or model.n > numbers.variables:
             return None
         bound = cls(problem, options)
-        if options.seconds < 5 * bound._import:
+        if bound._import and options.seconds < numbers.import_limit:
             return None  # an import cannot be interrupted
         fits = not model.has_forbidden
         if bound._many:
-            # 0.3 s for their eigenvalues; decision 92
-            fits = 0 < bound._free <= tuning.dense_variables // 3
+            # 0.3 s for their eigenvalues
+            fits = 0 < bound._free <= numbers.indicators
         return bound.fitting(bound._memory) if fits else None
 
     @property
     def _memory(self) -> float:
-        return float(TAKES.spins * (self.problem.model.n + self._free * self._many) ** 2)
+        size = self.problem.model.n + self._free * self._many
+        return float(self._numbers.pair_bytes * size**2)
 
     def plan(self, view: View) -> Plan | None:
         if view.occasion is not Occasion.TURN:
             return None
         begin = 0.0
         if self._tree is None:
-            begin = self.tuning.setup * view.bound_seconds + self._import
+            begin = self._numbers.setup * view.bound_seconds + self._import
         return Plan("a semidefinite bound", urgent=self._early(view), begin=begin)
 
     def _early(self, view: View) -> bool:
@@ -172,37 +174,37 @@ class Semidefinite(Subsolver):
     @property
     def _import(self) -> float:
         """Seconds for the import of scipy, which most runs do without."""
-        return 0.0 if "scipy.linalg" in sys.modules else self.tuning.spins_import
+        return 0.0 if "scipy.linalg" in sys.modules else self._numbers.import_seconds
 
     @property
     def _few(self) -> bool:
         """Whether triangles, of which there are many, pay."""
-        return not self._many and self.problem.model.n <= self.tuning.spins_triangles
+        return not self._many and self.problem.model.n <= self._numbers.triangles
 
     def _new(self, *, logged: bool) -> SpinTree | SquareBound | None:
         if self._many:
             from softmap.subsolvers.spins.indicators import IndicatorForm
             from softmap.subsolvers.spins.squares import SquareBound
 
-            return SquareBound(IndicatorForm.of(self.problem.model), logged=logged)
+            form = IndicatorForm.of(self.problem.model)
+            return SquareBound(form, logged=logged, steps=self.tuning.of(SquareSteps))
         from softmap.subsolvers.spins.form import SpinForm
         from softmap.subsolvers.spins.tree import SpinTree
 
-        form = SpinForm.of(self.problem.model)
-        if form is None:
+        spins = SpinForm.of(self.problem.model)
+        if spins is None:
             return None
-        seed, steps = self.options.seed, self.tuning.spin_steps
+        seed, steps = self.options.seed, self.tuning.of(SpinSteps)
         # a node takes less memory than the root
         most = int(max(16.0, min(self.room.each / self._memory, 1e9)))
-        return SpinTree(form, seed, steps, logged=logged, most_open=most)
+        return SpinTree(spins, seed, steps, logged=logged, most_open=most)
 
     def _advance(self, tree: SpinTree | SquareBound, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""
-        if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
-            steps = self.tuning.spin_steps.steps
-            self._gain = tree.relax(
-                steps // 2 if self._many else 10 * steps, share.deadline, share.run_end
-            )
+        numbers = self._numbers
+        if self._gain > numbers.progress * max(best.gap, 0.0):
+            steps = numbers.square_steps if self._many else numbers.spin_sweeps
+            self._gain = tree.relax(steps, share.deadline, share.run_end)
             return True
         if not self._few:
             return False

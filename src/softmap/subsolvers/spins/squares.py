@@ -22,15 +22,13 @@ from scipy.sparse import csr_array
 from softmap import core
 from softmap.subsolvers.spins.bound import UNIT
 from softmap.subsolvers.spins.indicators import IndicatorForm, Squares
+from softmap.subsolvers.spins.spin_numbers import SquareSteps
 
 __all__ = ["SquareBound"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-PENALTY = 50.0  # first penalty, in mean sizes of a cost; D92
 LONGER = 1.618  # length of the step of the dual matrix; below (1 + √5) / 2 it converges
-WITH_BOUND = 3  # duration of a step with a bound, in steps without one; measured: 1.4 to 2.4; D92
-BALANCED = 1.5  # factor of the penalty if one matrix moves twice as much as the other; D83
 
 
 class SquareBound:
@@ -42,6 +40,8 @@ class SquareBound:
         The cost as a function of indicators.
     logged : bool
         Whether the squares of the best bound are kept.
+    steps : SquareSteps
+        The numbers of the run.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class SquareBound:
 
     nodes, done = 1, False
 
-    def __init__(self, form: IndicatorForm, *, logged: bool) -> None:
-        self._form, self._logged = form, logged
+    def __init__(self, form: IndicatorForm, *, logged: bool, steps: SquareSteps) -> None:
+        self._form, self._logged, self._numbers = form, logged, steps
         self._up, self._down = form.basis, csr_array(form.basis.T)
         self._costs = np.where(form.allowed, form.costs, 0.0)
-        self._penalty = PENALTY * max(float(np.abs(self._costs).mean()), 1e-290)
+        self._penalty = steps.penalty * max(float(np.abs(self._costs).mean()), 1e-290)
         share = 1.0 / form.sizes[form.variable]
         self._near = np.where(form.allowed, np.outer(share, share), 0.0)
         np.fill_diagonal(self._near, share)
@@ -67,7 +67,7 @@ class SquareBound:
         self._steps, self._seconds = 0, 0.0
         self.bound, self.bounds, self.work = -math.inf, 0, 0
         self.leaves: Squares | None = None
-        self._best = form.rounded(self._near)
+        self._best = form.rounded(self._near, steps.rows)
 
     def labels(self, variables: int) -> Ints:
         """The labels of lowest cost that were found."""
@@ -89,19 +89,20 @@ class SquareBound:
             computed before, and no step starts if one with a bound would not end in time, by the
             measured time of the last step.
         """
-        proved = None
+        proved, numbers = None, self._numbers
         while proved is None:
             deadline.require()
-            if end.left < WITH_BOUND * self._seconds:
+            if end.left < numbers.proving * self._seconds:
                 return 0.0
-            began, last = time.perf_counter(), end.left < (WITH_BOUND + 1) * self._seconds
+            began, last = time.perf_counter(), end.left < (numbers.proving + 1) * self._seconds
             proved = self._step(end, last=last or self._steps + 1 >= steps)
             self._steps += 1
             if proved is None:
                 self._seconds = time.perf_counter() - began
         self._steps, before = 0, self.bound
         self.bounds += 1
-        self._best = min(self._best, self._form.rounded(self._near, end), key=lambda one: one[0])
+        rounded = self._form.rounded(self._near, numbers.rows, end)
+        self._best = min(self._best, rounded, key=lambda one: one[0])
         if proved.bound > before:
             self.bound, self.leaves = proved.bound, proved if self._logged else None
         return self.bound - before
@@ -126,7 +127,8 @@ class SquareBound:
             factor = self._up @ (math.sqrt(penalty) * below)
             proved = self._proved(factor, self._dual + penalty * apart)
             distance = float(np.linalg.norm(apart))
-            self._penalty *= BALANCED ** (int(distance > 2 * moved) - int(moved > 2 * distance))
+            sense = int(distance > 2 * moved) - int(moved > 2 * distance)
+            self._penalty *= self._numbers.balanced**sense
         self._near = near
         self._dual += LONGER * penalty * apart
         self.work += self._up.shape[1] ** 3 // 16

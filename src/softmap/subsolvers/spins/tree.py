@@ -20,7 +20,7 @@ from softmap import core
 from softmap.subsolvers.spins.bound import SpinBound, SpinMultipliers
 from softmap.subsolvers.spins.form import SpinForm
 from softmap.subsolvers.spins.rounding import rounded_spins
-from softmap.tuning import SpinSteps
+from softmap.subsolvers.spins.spin_numbers import SpinSteps
 
 __all__ = ["Leaf", "SpinTree"]
 
@@ -184,20 +184,20 @@ class SpinTree:
     def _improve(self, node: _SpinNode, deadline: core.Deadline, end: core.Deadline) -> None:
         """Some rounds of triangles, and the bound after them."""
         steps, state, n = self._steps, node.state, len(node.free)
-        most = steps.rounds if node.bounds or node.spins else 4 * steps.rounds
+        most = steps.rounds if node.bounds or node.spins else steps.first_rounds
         while node.rounds < most:
             if deadline.passed:
                 return
             state.separate(steps.violated, steps.added * n, deadline)
-            penalty = steps.penalty / (1 + node.age / (10 * steps.steps))
-            state.tighten(steps.steps, penalty, 1 - 1 / (5 * steps.steps), deadline)
+            penalty = steps.penalty / (1 + node.age / steps.halved)
+            state.tighten(steps.steps, penalty, 1 - 1 / steps.average, deadline)
             node.age, node.rounds = node.age + steps.steps, node.rounds + 1
             self.work += steps.steps * n * n
         self._bound(node, end)
         node.bounds, node.rounds = node.bounds + 1, 0
 
     def _bound(self, node: _SpinNode, end: core.Deadline) -> None:
-        found = node.state.certify(self._steps.sweeps, end, self._form.lost)
+        found = node.state.certify(self._steps.sweeps, end, self._form.lost, self._steps)
         self.work += self._steps.sweeps * len(node.free) ** 2
         node.gain, self.bounds = 0.0, self.bounds + 1
         if found is None:
@@ -210,7 +210,7 @@ class SpinTree:
             node.leaf = Leaf(node.spins, node.signs, found) if self._logged else None
 
     def _hopeful(self, node: _SpinNode, target: float) -> bool:
-        soon = node.bound + 4 * self._steps.least * node.gain
+        soon = node.bound + self._steps.hopeful * node.gain
         return node.bounds < self._steps.least or soon > target - float(self._form.step)
 
     def _close(self, node: _SpinNode) -> None:
@@ -223,7 +223,8 @@ class SpinTree:
         """Spins by random hyperplanes through the vectors of a node, improved one by one."""
         form = self._form
         spins = np.ones(len(form.matrix))
-        found = rounded_spins(node.state.matrix, node.state.vectors, self._random, end)
+        state, steps = node.state, self._steps
+        found = rounded_spins(state.matrix, state.vectors, self._random, end, steps)
         spins[list(node.spins)] = node.signs
         spins[node.free] = found * found[-1]
         cost = float(np.einsum("i,ij,j", spins, form.matrix, spins))
