@@ -17,7 +17,7 @@ from softmap import core
 from softmap.arguments import count, not_negative, time_limit_of, wrong
 from softmap.errors import InfeasibleModel, ModelError, OptionError, shown
 from softmap.methods.marginals.blocks import BlockMeanField
-from softmap.methods.marginals.cases import SEARCHED, Cases, Labelled, SummedNumbers
+from softmap.methods.marginals.cases import SEARCH_ENTRIES, SEARCHED, Cases, Labelled
 from softmap.methods.marginals.exact import exact_log_partition
 from softmap.methods.marginals.tables import LogTables
 from softmap.model import Model, checked_model
@@ -105,7 +105,7 @@ def marginal_map(
     gap: float = 1e-6,
     time_limit: float | None = None,
     table: int = SEARCHED,
-    entries: int = SummedNumbers.entries,
+    entries: int = SEARCH_ENTRIES,
 ) -> MarginalMap:
     """Maximise over some variables the sum of `exp(-energy)` over the others.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,17 +13,10 @@ from softmap.methods.marginals.minibuckets import MiniBuckets
 from softmap.methods.marginals.tables import EPS, Ints, LogTables
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import elimination_order
-from softmap.tuning import Numbers
 
 SEARCHED = 256  # entries of a table in a search: many cases are better than large tables (0076)
 CASES = 1 << 19  # table entries of all cases of one evaluation together: a few MB
-
-
-@dataclass(frozen=True)
-class SummedNumbers(Numbers):
-    """The effort of marginal MAP."""
-
-    entries: int = 500_000_000  # most table entries of the search, and of each inner sum; D76
+SEARCH_ENTRIES = 500_000_000  # table entries of a search without a time limit, and of an inner sum
 
 
 class Labelled(NamedTuple):
