@@ -63,7 +63,7 @@ class MemoryEstimate:
     small : int
         Bytes for any model: buffers, threads, libraries.
     share : float
-        Fraction of the memory beside the relaxation for each later stage; two keep theirs.
+        Fraction of the memory beside the relaxation for each other subsolver; two keep theirs.
     constraint : int
         Bytes per table entry of a search for feasible labels (decision 33).
     entry, joined, copied : int
@@ -175,7 +175,7 @@ def require_memory(model: Network, limit: int | None = None) -> None:
 
 
 def memory_left(model: Network, limit: int | None) -> float:
-    """Memory for stages after the relaxation, in bytes; +inf without a limit."""
+    """Memory for subsolvers beside the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf
     return max(0.0, limit - memory_of_run(model))
