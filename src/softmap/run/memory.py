@@ -109,7 +109,7 @@ def require_memory(model: Network, limit: int | None = None, tuning: Tuning = TU
 
 
 def memory_left(model: Network, limit: int | None, tuning: Tuning = TUNING) -> float:
-    """Memory for stages after the relaxation, in bytes; +inf without a limit."""
+    """Memory for subsolvers beside the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf
     return max(0.0, limit - memory_of_run(model, tuning))
