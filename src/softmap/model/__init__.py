@@ -1,6 +1,7 @@
 """Models: the costs of variables and edges, the graph, and the families of potentials."""
 
 from softmap.model.graph import Graph
+from softmap.model.lowered_nodes import Auxiliaries
 from softmap.model.many import (
     AllDifferent,
     AtMostOne,
@@ -22,7 +23,6 @@ from softmap.model.potentials import (
     TruncatedLinear,
     TruncatedQuadratic,
 )
-from softmap.model.structure import Auxiliaries
 
 __all__ = [
     "AllDifferent",

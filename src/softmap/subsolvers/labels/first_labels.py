@@ -9,7 +9,7 @@ from softmap import core
 from softmap.labels.feasibility import (
     FeasibleSearch,
     HardConstraints,
-    complete_labels,
+    completed,
     infeasibility,
 )
 from softmap.run.best import Best
@@ -71,5 +71,5 @@ class FirstLabels:
         self.active = not search.run(deadline=deadline, conflicts=conflicts)
         if search.infeasible:
             raise infeasibility(self.problem.given, deadline.within(deadline.left / 2))
-        if search.found and (labels := complete_labels(model, search.labels)) is not None:
+        if search.found and (labels := completed(model, search.labels)) is not None:
             best.offer_labels(labels)

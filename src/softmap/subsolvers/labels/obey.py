@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.feasibility import FeasibleSearch, HardConstraints, complete_labels
+from softmap.labels.feasibility import FeasibleSearch, HardConstraints, completed
 from softmap.labels.penalties import dominating_penalty
 from softmap.run.best import Best
 from softmap.run.memory import TAKES
@@ -82,7 +82,7 @@ class Obey(Once):
             conflicts=tuning.obeyed_work // tuning.conflict_entries,
         )
         verdict = "needed" if search.infeasible else "open"
-        labels = complete_labels(problem.model, search.labels) if search.found else None
+        labels = completed(problem.model, search.labels) if search.found else None
         if labels is not None:
             best.offer_labels(labels)
             verdict = "avoided"
