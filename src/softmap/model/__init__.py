@@ -12,7 +12,7 @@ from softmap.model.many import (
     Or,
     Parity,
 )
-from softmap.model.model import Model, checked_model, checked_network, raised
+from softmap.model.model import Model, checked_model, checked_network, has_fingerprint, raised
 from softmap.model.network import Network
 from softmap.model.potentials import (
     Potential,
@@ -46,5 +46,6 @@ __all__ = [
     "TruncatedQuadratic",
     "checked_model",
     "checked_network",
+    "has_fingerprint",
     "raised",
 ]

@@ -553,6 +553,16 @@ def made(pieces: Pieces, said: Network) -> Model:
     return model
 
 
+def has_fingerprint(model: Model, digest: object) -> bool:
+    """Whether a file with this fingerprint is about the model.
+
+    Earlier versions took the fingerprint of the network.
+    """
+    if digest == model.fingerprint():
+        return True
+    return pieces_of(model) is not None and digest == model.network.fingerprint()
+
+
 def pieces_of(model: Model) -> Pieces | None:
     """Return all factors of a model with constraints; None for others, which are networks."""
     return model.__dict__.get("_pieces")
