@@ -193,7 +193,9 @@ def test_penalties_of_any_size_forbid(penalty: float) -> None:
         no[:, 0] = never[:, 0, 0] = False
         found = [
             solve_exact(
-                softmap.Model(np.where(no, cost, unary), pairs, np.where(never, cost, tables)).network,
+                softmap.Model(
+                    np.where(no, cost, unary), pairs, np.where(never, cost, tables)
+                ).network,
                 incumbent=np.zeros(n, int), dp_limit=dp_limit,
             )
             for cost in (penalty, np.inf) for dp_limit in (0.0, 1e9)

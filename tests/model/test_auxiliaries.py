@@ -86,7 +86,7 @@ def test_any_way_to_build_is_checked():
     assert other.energy([0, 1, 2, 0]) == sound.energy([0, 1, 2, 0])
     loose = softmap.Tables([np.minimum(t, 9.0) for t in sound.network.tables()])
     with pytest.raises(softmap.ModelError, match="allows states that do not match"):
-        sound.replace(potentials=[loose])
+        sound.network.replace(potentials=[loose])
     with pytest.raises(softmap.ModelError, match="auxiliary"):  # an edge to an auxiliary variable
         softmap.Model.from_factors(
             [2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)))], groups=[([[0, 3]], softmap.Potts([1.0]))]

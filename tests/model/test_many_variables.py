@@ -26,7 +26,7 @@ from softmap import (
     Parity,
     lp,
 )
-from softmap.model import chains
+from softmap.model import chains, raised
 from softmap.model.factors import Assembly
 from softmap.model.model import assembled
 from softmap.relaxation.consistency import tighten
@@ -379,9 +379,7 @@ def test_evidence_is_refused_where_no_permutation_is_left(seed: int, scale: floa
     costs = np.where(rng.random((n, n)) < 0.6, scale * rng.random((n, n)), np.inf)
     factors = [softmap.AllDifferent(range(n))]
     model = Model.from_factors([n] * n, factors)
-    unary = model.network.unary.copy()
-    unary[: n * n] = costs.ravel()
-    given = model.replace(unary=unary)
+    given = model.replace(unary=costs.ravel())
     fixed = int(rng.integers(n))
     own = costs.copy()
     own[0, np.arange(n) != fixed] = np.inf
@@ -412,10 +410,12 @@ def test_counts_in_digits_that_evidence_rules_out_are_refused_at_once(
 def test_a_constraint_that_other_costs_lift_is_not_required_any_more() -> None:
     model = Model.from_factors([3] * 3, [softmap.AllDifferent(range(3))])
     assert model.network.required
-    assert model.replace(unary=model.network.unary + 1.0).network.required
-    lifted = model.replace(unary=np.zeros(model.network.unary.size))
+    network = model.network
+    assert network.replace(unary=network.unary + 1.0).required
+    assert model.replace(unary=model.unary + 1.0).network.required
+    lifted = raised(network.replace(unary=np.zeros(network.unary.size)))
     assert not lifted.network.required
-    assert not model.replace(potentials=model.network.potentials).network.required
+    assert not network.replace(potentials=network.potentials).required
     assert softmap.solve(lifted.condition({0: 1, 1: 1})).energy == lifted.energy([1, 1, 0])
 
 

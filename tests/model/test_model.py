@@ -176,7 +176,7 @@ def test_a_model_can_be_copied_and_sent(twin):
 def test_repr_says_what_it_is():
     assert repr(potts()) == "Model(3 variables, 3 labels, 2 edges, potts)"
     model = Model.from_factors([2] * 3, [((0, 1, 2), np.zeros((2, 2, 2)))])
-    assert repr(model) == "Model(3 variables (+1 auxiliary), 2 labels, 3 edges, projection)"
+    assert repr(model) == "Model(3 variables, 2 labels, 0 edges, no edges, 1 factor)"
     ragged = Model.from_factors([2, 3, 5], [])
     assert repr(ragged) == "Model(3 variables, 2 to 5 labels, 0 edges, no edges)"
     grid = Model.grid(np.zeros((4, 6, 3)), 1.0)

@@ -346,7 +346,7 @@ def test_a_new_family_has_tables_energies_and_extremes(ordered):
 
 @pytest.mark.parametrize("h", range(4))
 def test_a_new_family_sends_compiled_messages(ordered, h):
-    lay, potential = layout(ordered), ordered.potentials[0]
+    lay, potential = layout(ordered.network), ordered.potentials[0]
     a = np.linspace(-1.0, 1.0, ordered.num_labels[ordered.network.graph.node[h ^ 1]])
     out = np.empty(ordered.num_labels[ordered.network.graph.node[h]])
     core.message(lay, h, a, out, 10.0)
@@ -361,7 +361,7 @@ def test_a_new_family_is_constrained_rounded_and_an_lp(ordered):
     assert allowed[ordered.network.node_slice(1)].tolist() == [True, True, False]
     best, labels = brute_force(ordered)
     assert lp.solve(ordered).value == pytest.approx(best)  # a chain: the LP is tight
-    assert rounding.icm(ordered, labels).tolist() == labels.tolist()
+    assert rounding.icm(ordered.network, labels).tolist() == labels.tolist()
 
 
 def test_a_new_family_is_solved(ordered):

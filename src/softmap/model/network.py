@@ -224,6 +224,8 @@ class Network(Structure):
     @cached_property
     def visible_unary(self) -> Costs:
         """The costs of the user's variables, flat."""
+        if self.is_plain:
+            return self.unary
         return self.unary[: self.node_offset[self.num_visible]]
 
     @cached_property
