@@ -116,8 +116,8 @@ def proved(seed: int, folder: Path) -> Proved | None:
         return Proved(model, best, path, result.bound)
     presolve, ascent, programmed = rng.random(3) < (0.6, 0.5, 0.5)
     search = ExactSearch(
-        model.network, presolve=bool(presolve), ascent=bool(ascent), dp_limit=1e9 if programmed else 0.0,
-        log=folder / "log",
+        model.network, presolve=bool(presolve), ascent=bool(ascent),
+        dp_limit=1e9 if programmed else 0.0, log=folder / "log",
     )  # fmt: skip
     found = search.run(backtrack_limit=int(rng.choice([-1, -1, 1, 3])))
     if rng.random() < 0.5 and not found.complete:
