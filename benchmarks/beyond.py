@@ -61,7 +61,7 @@ class Follower:
 
     def until(self, work: int) -> None:
         """Update blocks until at least `work` messages were sent."""
-        largest = int(self.dual.model.graph.degree.max())
+        largest = int(self.dual.model.network.graph.degree.max())
         began = time.thread_time()
         while self.state.work < work:
             self.algorithm.step(self.state, max(1, (work - self.state.work) // (3 * largest)))

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from softmap.model.network.graph import Graph
 
 from softmap.generators import grid_edges, random_edges
 from softmap.model import Model
-from softmap.model.graph import Graph
 from softmap.model.potentials import Potts
 
 
@@ -74,7 +74,9 @@ def grid_figures(rows: int, cols: int, d: int) -> list[Figure]:
     name = f"{rows} x {cols} Potts grid, {d} labels"
     return [
         Figure(f"{name}: build", seconds, 2.0, "s"),
-        Figure(f"{name}: peak / its arrays, inputs included", peak / model.nbytes, 2.0, "x"),
+        Figure(
+            f"{name}: peak / its arrays, inputs included", peak / model.network.nbytes, 2.0, "x"
+        ),
     ]
 
 

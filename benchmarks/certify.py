@@ -71,7 +71,7 @@ def primal_value(model: Model, nodes: Floats | None) -> float:
 def repair(model: Model, nodes: Floats) -> Floats:
     """Non-negative, zero where forbidden, normalised, auxiliaries in line with their members."""
     clipped = np.where(np.isfinite(model.unary), np.maximum(nodes, 0.0), 0.0)
-    starts, counts = model.node_offset[:-1], model.num_labels
+    starts, counts = model.network.node_offset[:-1], model.num_labels
     totals = np.add.reduceat(clipped, starts)
     bare = np.repeat(totals <= 0, counts)
     clipped[bare] = np.isfinite(model.unary[bare])

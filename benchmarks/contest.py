@@ -23,7 +23,7 @@ EXAMPLES = ("pedigree1",)
 def row_of(model: Any, answer: Answer) -> dict[str, Any]:
     """An answer with the energy of its labels by our model."""
     return {
-        "variables": int(model.num_visible),
+        "variables": int(model.n),
         "energy": energy_of(model, answer.labels),
         "bound": answer.bound,
         "proved": bool(answer.proved),

@@ -46,7 +46,7 @@ def models(sides: list[int]) -> dict[str, softmap.Model]:
 def peer(maxflow: Any, model: softmap.Model) -> float:
     """The least energy by PyMaxflow."""
     unary = model.unary.reshape(-1, 2)
-    potential = next(iter(model.groups()))[2]
+    potential = next(iter(model.network.groups()))[2]
     weights = np.broadcast_to(potential.weights, model.m).astype(float)
     graph = maxflow.GraphFloat(model.n, model.m)
     nodes = graph.add_grid_nodes(model.n)
@@ -58,7 +58,7 @@ def peer(maxflow: Any, model: softmap.Model) -> float:
 
 def fresh(model: softmap.Model) -> softmap.Model:
     """A copy of the model without anything computed before."""
-    potential = softmap.Potts(next(iter(model.groups()))[2].weights.copy())
+    potential = softmap.Potts(next(iter(model.network.groups()))[2].weights.copy())
     return softmap.Model(model.unary.reshape(-1, 2).copy(), model.edges.copy(), potential)
 
 

@@ -83,7 +83,7 @@ def run(case: Known, seconds: float) -> Outcome:
     took = time.perf_counter() - begin
     return Outcome(
         case,
-        (model.num_variables, model.m),
+        (model.network.num_variables, model.m),
         result.bound,
         result.energy,
         result.relative_gap(result.gap),

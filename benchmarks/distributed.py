@@ -54,7 +54,7 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
         "bytes": run.halo_bytes,
         "planning": planned,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "part_mb": sum(p.model.nbytes for p in pieces) / 2**20,
+        "part_mb": sum(p.model.network.nbytes for p in pieces) / 2**20,
         "before_mb": before / 1024,
     }
     gathered = comm.gather(figures, root=0)

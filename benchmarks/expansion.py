@@ -69,7 +69,7 @@ class Expansion:
         self.unary = model.unary.reshape(model.n, -1)
         self.labels = cheapest(model, model.unary)
         self.every = np.arange(model.n)
-        self.potential = next(iter(model.groups()))[2]
+        self.potential = next(iter(model.network.groups()))[2]
         self.edge = np.arange(model.m)
 
     def expand(self, alpha: int) -> int:

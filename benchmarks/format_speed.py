@@ -138,7 +138,7 @@ def main() -> int:
         large, model = spent(form, data)
         growth = large / len(data) / (small / len(part))
         size = len(data) / 1e6
-        counts = f"{model.num_variables:,} | {model.m:,}"
+        counts = f"{model.network.num_variables:,} | {model.m:,}"
         print(f"| {name} | {size:.0f} | {counts} | {size / large:.0f} | {growth:.2f} |", flush=True)
         del data, model
     print("\n" + network())

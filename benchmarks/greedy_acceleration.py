@@ -45,10 +45,10 @@ class Stars:
         self.model, self.eta = model, eta
         labels = int(model.num_labels[0])
         self.unary = model.unary.reshape(-1, labels)
-        self.tables = np.array([model.table(e) for e in range(model.m)])
+        self.tables = np.array([model.network.table(e) for e in range(model.m)])
         self.node = model.edges.reshape(-1)
         self.halves = [np.flatnonzero(self.node == i) for i in range(model.n)]
-        degree = model.graph.degree.astype(np.float64)
+        degree = model.network.graph.degree.astype(np.float64)
         self.order = np.argsort(self.node, kind="stable")
         self.starts = np.flatnonzero(np.diff(self.node[self.order], prepend=-1))
         self.chance = degree / (2 * model.m)

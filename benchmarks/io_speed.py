@@ -55,7 +55,7 @@ def peak_ratio(action: Callable[[], softmap.Model]) -> float:
     model = action()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return peak / model.nbytes
+    return peak / model.network.nbytes
 
 
 def uai_row(path: Path) -> tuple[str, float]:

@@ -163,7 +163,7 @@ def _memory_of(name: str) -> float:
     before = peak_megabytes()
     model = _large(name)
     solve(model, time_limit=5.0, lp_gap=1e-3)
-    return (peak_megabytes() - before) / (model.nbytes / 1e6)
+    return (peak_megabytes() - before) / (model.network.nbytes / 1e6)
 
 
 def _large(name: str) -> Model:

@@ -142,7 +142,7 @@ def _files(case: Known, model: softmap.Model, folder: Path) -> list[Path]:
 
 
 def _energy(model: softmap.Model, labels: list[int]) -> float:
-    if len(labels) != model.num_variables:
+    if len(labels) != model.network.num_variables:
         return math.inf
     try:
         return float(model.energy(np.array(labels)))
@@ -165,7 +165,7 @@ def race_of(case: Known, seconds: float, earlier: Race | None) -> Race:
         theirs, cut = earlier.toulbar2, earlier.expansion
     else:
         theirs, cut = solve_theirs(case, model, seconds), expand(model)
-    return Race(case.name, model.num_variables, ours, theirs, cut)
+    return Race(case.name, model.network.num_variables, ours, theirs, cut)
 
 
 def race(only: str, seconds: float, peers: dict[str, Race], workers: int = 1) -> Iterator[Race]:

@@ -23,7 +23,9 @@ def theirs(model: softmap.Model, seconds: float) -> str:
         path = Path(folder) / "model.uai"
         softmap.write(model, path)
         found = [toulbar2.by_command([path], seconds), toulbar2.by_package(path, seconds)]
-    entries = [one for one in found if one is not None and len(one.labels) == model.num_variables]
+    entries = [
+        one for one in found if one is not None and len(one.labels) == model.network.num_variables
+    ]
     if not entries:
         return "-"
     best = min(entries, key=lambda one: float(model.energy(np.array(one.labels))))

@@ -57,7 +57,7 @@ class NumpyEMP:
         d = int(model.num_labels[0])
         self.eta, self.follow_best = eta, follow_best
         self.unary = np.array(model.unary).reshape(model.n, d)
-        self.tables = np.stack(list(model.tables()))
+        self.tables = np.stack(list(model.network.tables()))
         self.edges, self.m = np.array(model.edges), model.m
         self.incident = [np.argwhere(self.edges == i) for i in range(model.n)]
         self.lam = np.zeros((model.m, 2, d))

@@ -77,7 +77,7 @@ class Reading:
         constants = "printed" if self.step == CONTROL else self.step.split()[0]
         state.gain = STEPS[self.step] * gain(constants, model, self.blocks, ETA)
         if self.start == "p":
-            size = model.graph.degree.min() if self.blocks is Blocks.STARS else 1
+            size = model.network.graph.degree.min() if self.blocks is Blocks.STARS else 1
             state.theta = max(1, int(size)) / max(2 * model.m, 1)
         return method, state
 
@@ -97,7 +97,7 @@ def run(
 ) -> list[tuple[float, float, float]]:
     """Costs at the checks, of the last iterate, that of least slack, and the average."""
     rows = []
-    done, least, best, total = 0, math.inf, math.inf, np.zeros(evaluator.model.half_size)
+    done, least, best, total = 0, math.inf, math.inf, np.zeros(evaluator.model.network.half_size)
     for count, check in enumerate(checks, 1):
         method.step(state, check - done)
         done = check

@@ -84,7 +84,7 @@ def _rows(
 
 
 def _unfit(model: Model, method: str) -> str | None:
-    columns = int(model.node_offset[-1] + model.edge_offset[-1])
+    columns = int(model.network.node_offset[-1] + model.network.edge_offset[-1])
     if not available(method):
         return f"{PEERS[method].needs} is not installed"
     if PEERS[method].kind == "lp" and columns > LARGEST_LP:

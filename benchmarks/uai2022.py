@@ -63,7 +63,7 @@ def solved(problem: str, path: Path, seconds: float) -> Row:
     result = softmap.solve(model, time_limit=seconds, threads=1)
     return {
         "problem": problem,
-        "variables": model.num_variables,
+        "variables": model.network.num_variables,
         "energy": result.energy,
         "bound": result.bound,
         "proved": result.status in (softmap.Status.OPTIMAL, softmap.Status.GAP),

@@ -125,7 +125,7 @@ def on_models() -> dict[str, Callable[[softmap.Model, dict[str, Any]], Call]]:
 
     def summed(model: softmap.Model, _: dict[str, Any]) -> Call:
         half = model.variable_names[: len(model.variable_names) // 2] if model.names else None
-        over = list(range(model.num_variables // 2)) if half is None else list(half)
+        over = list(range(model.network.num_variables // 2)) if half is None else list(half)
         return lambda limit: softmap.marginal_map(model, over, time_limit=limit)
 
     def ranked(**given: Any) -> Callable[[softmap.Model, dict[str, Any]], Call]:

@@ -39,7 +39,7 @@ def run(task: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         "cpu_seconds": time.process_time() - cpu,
         "prepare_seconds": wall - began,
         "memory_mb": peak_megabytes() - before,
-        "model_mb": model.nbytes / 1e6,
+        "model_mb": model.network.nbytes / 1e6,
         "edges": model.m,
         "status": answer.status,
         "iterations": answer.iterations,

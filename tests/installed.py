@@ -32,7 +32,7 @@ def solve() -> None:
     optimum = expected(model)
     assert result.bound <= optimum + 1e-9, (result.bound, optimum)
     assert abs(result.energy - optimum) < 1e-9, (result.energy, optimum)
-    smoothed = softmap.paper.accel_emp(model, 10.0, 50)  # readable in an installation, too
+    smoothed = softmap.paper.accel_emp(model.network, 10.0, 50)  # readable in an installation, too
     assert softmap.certificate(model, smoothed, 10.0).bound <= optimum + 1e-9
     print(f"softmap {softmap.__version__}, {core.level()}: energy {result.energy:.6f}, as expected")
 

@@ -52,7 +52,7 @@ def example(name: str, seed: int, whole: bool = False) -> Model:
 def group(name: str, seed: int) -> tuple[Potential, np.ndarray, np.ndarray]:
     """The potential of the example, and the labels of both ends of its edges."""
     model = example(name, seed)
-    (_, _, potential), *_ = model.groups()
+    (_, _, potential), *_ = model.network.groups()
     return potential, *model.num_labels[model.edges].T
 
 
@@ -115,7 +115,7 @@ def test_verbs_with_a_default_agree_with_the_tables(name, seed):
 @FAMILY
 def test_clusters_and_conditions_keep_every_energy(name, seed):
     model = example(name, seed)
-    tight = build(model, [(0, 1, 2)])
+    tight = build(model.network, [(0, 1, 2)])
     best, labels = brute_force(model)
     assert tight.model.energy(labels) == pytest.approx(best)
     relaxed = lp.solve(tight.model).value
@@ -131,7 +131,7 @@ def test_files_keep_every_energy(name, form, seed):
     if form == "opengm":
         pytest.importorskip("h5py")
     model, file = example(name, seed, whole=form == "wcsp"), io.BytesIO()
-    costs = np.concatenate([t.ravel() for t in model.tables()])
+    costs = np.concatenate([t.ravel() for t in model.network.tables()])
     costs = costs[np.isfinite(costs)]
     if form == "wcsp" and (costs != np.round(costs)).any():
         with pytest.raises(ModelError, match="whole"):
@@ -180,7 +180,7 @@ def test_the_judge_says_what_the_plain_account_says(name, seed):
 def half_states(model: Model) -> np.ndarray:
     """The node state of every entry of λ."""
     nodes = model.edges.reshape(-1)
-    return np.concatenate([np.r_[model.node_slice(int(i))] for i in nodes])
+    return np.concatenate([np.r_[model.network.node_slice(int(i))] for i in nodes])
 
 
 @SEED

@@ -85,7 +85,7 @@ def test_erdos_renyi_is_the_law_of_the_paper():
     n, c = 1_000, 1.1
     model = generators.erdos_renyi(n, seed=3)
     assert (model.n, set(model.num_labels.tolist())) == (n, {3})
-    assert model.graph.degree.min() >= 1
+    assert model.network.graph.degree.min() >= 1
     pairs, p = n * (n - 1) / 2, c * np.log(n) / n
     spread = np.sqrt(pairs * p * (1 - p))
     alone = n * (1 - p) ** (n - 1)
@@ -133,7 +133,7 @@ def test_a_stereo_scene_shows_in_its_costs():
 def test_trees_are_trees(n, seed):
     model = generators.random_tree(n, 2, seed=seed)
     assert model.m == n - 1
-    assert len(set(model.graph.components().tolist())) == 1
+    assert len(set(model.network.graph.components().tolist())) == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -179,10 +179,10 @@ def test_constrained_models_are_ragged_and_feasible(seed, n):
 def test_constraints_and_label_counts_vary():
     model = generators.ragged_constrained(200, seed=0)
     assert set(model.num_labels.tolist()) == {1, 2, 3, 4, 5}
-    assert model.has_forbidden
-    share = np.mean([np.isposinf(t).mean() for t in model.tables() if t.size >= 9])
+    assert model.network.has_forbidden
+    share = np.mean([np.isposinf(t).mean() for t in model.network.tables() if t.size >= 9])
     assert 0.1 < share < 0.25
-    assert not generators.ragged_constrained(20, forbidden=0.0).has_forbidden
+    assert not generators.ragged_constrained(20, forbidden=0.0).network.has_forbidden
 
 
 BAD = {

@@ -67,8 +67,8 @@ def bytes_of_pass(model, dtype=np.float32):
     Backward: costs, all messages, tables, the old messages and `prev`; both anew.
     """
     item = np.dtype(dtype).itemsize
-    messages = int(model.half_offset[-1])
-    tables = int(model.edge_offset[-1]) if model.potentials[0].family == "tables" else 0
+    messages = int(model.network.half_offset[-1])
+    tables = int(model.network.edge_offset[-1]) if model.potentials[0].family == "tables" else 0
     half = messages // 2  # into one end of every edge
     forward = model.unary.size + messages + half + tables + half
     backward = model.unary.size + messages + tables + 2 * half + 2 * half
@@ -82,11 +82,11 @@ def operations_of_pass(model):
     tables take five operations per pair of labels, and the closed forms a dozen (Potts) or two
     dozen (truncated linear) per label.
     """
-    messages = int(model.half_offset[-1])
+    messages = int(model.network.half_offset[-1])
     family = model.potentials[0].family
     each = {"potts": 12, "truncated-linear": 24}
     if family == "tables":
-        sent = 2 * 5 * int(model.edge_offset[-1])
+        sent = 2 * 5 * int(model.network.edge_offset[-1])
     else:
         sent = each[family] * messages
     return 2 * messages + 4 * messages + sent + 6 * (messages // 2)

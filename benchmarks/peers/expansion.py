@@ -39,9 +39,9 @@ def _weights(model: softmap.Model):  # type: ignore[no-untyped-def]
     """A weight per edge and the matrix that all edges share, or None for both."""
     none = None, None
     sizes = set(model.num_labels.tolist())
-    if len(sizes) != 1 or len(model.auxiliaries) or not model.m:
+    if len(sizes) != 1 or len(model.network.auxiliaries) or not model.m:
         return none
-    shape = np.asarray(model.table(0), float)
+    shape = np.asarray(model.network.table(0), float)
     size = np.abs(shape).max()
     if not np.isfinite(size) or not np.isfinite(model.unary).all():
         return none
@@ -49,7 +49,7 @@ def _weights(model: softmap.Model):  # type: ignore[no-untyped-def]
         return none
     weights = np.empty(model.m)
     for e in range(model.m):
-        table = np.asarray(model.table(e), float)
+        table = np.asarray(model.network.table(e), float)
         weights[e] = np.abs(table).max() / size
         if (table < 0).any() or not np.allclose(table, weights[e] * shape, rtol=1e-9, atol=0):
             return none

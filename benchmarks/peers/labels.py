@@ -97,7 +97,7 @@ def energy_of(model: Any, labels: Any) -> float:
     """The energy of labels by our model; +inf where there are none or they do not fit."""
     try:
         whole = np.asarray(labels, np.int64)
-        fits = len(whole) in (model.num_visible, model.num_variables)  # with chain variables
+        fits = len(whole) in (model.n, model.network.num_variables)  # with chain variables
         return float(model.energy(whole)) if fits else math.inf
     except (TypeError, ValueError, softmap.ModelError):
         return math.inf
@@ -119,7 +119,7 @@ def by_dwave(path: Path, model: Any, seconds: float) -> Iterator[Answer]:
 
 
 def _row(found: Any, model: Any) -> list[int]:
-    return [int(found.sample[v]) for v in range(model.num_visible)]
+    return [int(found.sample[v]) for v in range(model.n)]
 
 
 def _quadratic(model: Any) -> Any:
@@ -130,7 +130,7 @@ def _quadratic(model: Any) -> Any:
     for v, (zero, one) in enumerate(unary.tolist()):
         quadratic.add_linear(v, one - zero)
     for e, (i, j) in enumerate(np.asarray(model.edges).tolist()):
-        t = np.asarray(model.table(e), float)
+        t = np.asarray(model.network.table(e), float)
         quadratic.add_linear(i, t[1, 0] - t[0, 0])
         quadratic.add_linear(j, t[0, 1] - t[0, 0])
         quadratic.add_quadratic(i, j, t[1, 1] - t[1, 0] - t[0, 1] + t[0, 0])
@@ -172,14 +172,14 @@ def by_rc2(path: Path, model: Any, seconds: float) -> Iterator[Answer]:
     found, taken = solver.compute(expect_interrupt=True), time.perf_counter() - began
     timer.cancel()
     true = {v for v in found or () if v > 0}
-    labels = [int(v + 1 in true) for v in range(model.num_visible)] if found else None
+    labels = [int(v + 1 in true) for v in range(model.n)] if found else None
     yield Answer(labels, float(solver.cost), found is not None, taken)
 
 
 def by_cpsat(path: Path, model: Any, seconds: float) -> Iterator[Answer]:
     """CP-SAT of OR-Tools with one worker; products and soft constraints as reified literals."""
     cp_model = importlib.import_module("ortools.sat.python.cp_model")
-    program = Program(cp_model.CpModel(), model.num_visible)
+    program = Program(cp_model.CpModel(), model.n)
     (program.read_clauses if ".wcnf" in path.name else program.read_sums)(text_of(path))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

@@ -41,10 +41,10 @@ class Program:
         """Columns and prices of rows in our terms: prices π of `cost - matrixᵀπ` are λ = -π."""
         nodes = lam = None
         if x is not None and len(x):
-            nodes = np.zeros(int(self.model.node_offset[-1]))
+            nodes = np.zeros(int(self.model.network.node_offset[-1]))
             nodes[self.states] = np.asarray(x)[: len(self.states)]
         if row_duals is not None and len(row_duals):
-            lam = np.zeros(int(self.model.half_offset[-1]))
+            lam = np.zeros(int(self.model.network.half_offset[-1]))
             lam[self.halves] = -np.asarray(row_duals)[self.model.n :]
         return Answer(lam=lam, nodes=nodes, status=status, iterations=iterations)
 

@@ -25,11 +25,11 @@ def prepare(model: Model, settings: Settings, *, safe: bool) -> Prepared:
     The default step is the temperature, too long for a vertex of high degree: the safe one divides
     it by the largest degree + 1.
     """
-    if len(set(model.num_labels.tolist())) != 1 or model.has_forbidden:
+    if len(set(model.num_labels.tolist())) != 1 or model.network.has_forbidden:
         raise ValueError("written here for equal label counts without hard constraints")
     solver, arrays = _solver(model)
     steps = round(STEPS * settings.gap / settings.tolerance)
-    step = TEMPERATURE / (int(model.graph.degree.max()) + 1) if safe else TEMPERATURE
+    step = TEMPERATURE / (int(model.network.graph.degree.max()) + 1) if safe else TEMPERATURE
 
     def descend() -> Any:
         found, _ = solver.run_with_objvals(

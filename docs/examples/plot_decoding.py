@@ -82,7 +82,7 @@ print("decoded:", decoded, "-", result.status)
 margins = []
 for i, best in enumerate(result.labels):
     others = model.unary.copy()
-    others[model.node_slice(i)][best] = np.inf
+    others[model.network.node_slice(i)][best] = np.inf
     margins.append(softmap.solve(model.replace(unary=others)).bound - result.energy)
 
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")

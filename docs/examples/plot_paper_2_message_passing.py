@@ -22,7 +22,7 @@ from softmap.methods.marginals import smoothed_optimum
 model = softmap.generators.random_grid(4, 4, 3, seed=0)
 eta = 5.0
 dual = softmap.SmoothedDual(model, eta)
-print(f"-L(0) = {-dual.value(np.zeros(model.half_size)):.4f}")
+print(f"-L(0) = {-dual.value(np.zeros(model.network.half_size)):.4f}")
 
 # %%
 # Updates at random

@@ -90,11 +90,11 @@ def _cuts(rng: np.random.Generator) -> str | None:
     tables[:, 0, 1] += np.maximum(lack, 0.0) * (1 + 1e-9)
     model = softmap.Model(rng.normal(size=(n, 2)) * np.abs(tables).max(), pairs, tables)
     best = float(optimum(model) or 0)
-    labels, lam = solve_binary(model)
+    labels, lam = solve_binary(model.network)
     size = slack(float(np.abs(tables).max()) * len(pairs))
     if abs(float(model.energy(labels)) - best) > size:
         return "a cut is not the optimum"
-    if dual_bound(model, lam) > best + size:
+    if dual_bound(model.network, lam) > best + size:
         return "the bound of a cut is above the optimum"
     return _moves(rng)
 
@@ -106,7 +106,7 @@ def _moves(rng: np.random.Generator) -> str | None:
     )  # fmt: skip
     labels = rng.integers(0, wide.num_labels)
     before = float(wide.energy(labels))
-    fusion = Fusion(wide, threads=int(rng.integers(1, 5)))
+    fusion = Fusion(wide.network, threads=int(rng.integers(1, 5)))
     try:
         Expansions(fusion).run(labels)
     finally:
@@ -121,7 +121,7 @@ def _eliminated(rng: np.random.Generator) -> str | None:
     best = optimum(model)
     programmed = rng.random() < 0.6
     search = ExactSearch(
-        model, presolve=bool(rng.random() < 0.5), ascent=bool(rng.random() < 0.5),
+        model.network, presolve=bool(rng.random() < 0.5), ascent=bool(rng.random() < 0.5),
         dp_limit=1e9 if programmed else 0.0, search_first=0.0 if programmed else 0.1,
         threads=int(rng.integers(1, 5)), split_work=int(rng.choice([-1, 0, 100])),
     )  # fmt: skip

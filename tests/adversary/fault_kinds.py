@@ -149,7 +149,7 @@ def _after(
     if isinstance(found, softmap.Model) and not _alike(found, model):
         return "another model was read"
     checks: dict[str, Callable[[Path], str | None]] = {
-        "proof": lambda path: _false_proof(check_proof(path, model), model),
+        "proof": lambda path: _false_proof(check_proof(path, model.network), model),
         "result.npz": lambda path: false_result(softmap.load_result(path, model), best),
         **{name: lambda path: _false_model(path, model) for name in FILE_TYPES},
     }
@@ -181,9 +181,9 @@ def _false_model(path: Path, model: softmap.Model) -> str | None:
 
 def _alike(one: softmap.Model, other: softmap.Model) -> bool:
     """Whether two models have the same costs of all labellings, up to rounding."""
-    ranges = [range(int(d)) for d in other.num_labels[: other.num_visible]]
+    ranges = [range(int(d)) for d in other.num_labels[: other.network.num_visible]]
     every = np.array(list(itertools.islice(itertools.product(*ranges), 300)))
-    if one.num_visible != other.num_visible:
+    if one.network.num_visible != other.network.num_visible:
         return False
     costs = np.asarray(other.energy(every))
     return bool(np.allclose(one.energy(every), costs, rtol=1e-9, atol=1e-9))
@@ -256,7 +256,7 @@ def _logged(model: softmap.Model, rng: np.random.Generator) -> Any:
 
 def _searched(model: softmap.Model, rng: np.random.Generator) -> Any:
     found = ExactSearch(
-        model, presolve=bool(rng.integers(2)), dp_limit=float(rng.choice([0.0, 1e9])),
+        model.network, presolve=bool(rng.integers(2)), dp_limit=float(rng.choice([0.0, 1e9])),
         threads=int(rng.integers(1, 4)), split_work=0,
     ).run()  # fmt: skip
     energy = math.inf if found.labels is None else float(model.energy(found.labels))

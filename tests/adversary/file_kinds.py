@@ -71,8 +71,10 @@ def _any_model(rng: np.random.Generator) -> softmap.Model:
     ]  # fmt: skip
     model = some[rng.integers(len(some))](rng)
     if rng.random() < 0.2:
-        states = [[f"s{x}" for x in range(d)] for d in model.num_labels[: model.num_visible]]
-        model = model.with_names([f"v{i}" for i in range(model.num_visible)], states)
+        states = [
+            [f"s{x}" for x in range(d)] for d in model.num_labels[: model.network.num_visible]
+        ]
+        model = model.with_names([f"v{i}" for i in range(model.network.num_visible)], states)
     if rng.random() < 0.2:
         model = model.condition({0: int(rng.integers(model.num_labels[0]))})
     return model

@@ -295,7 +295,7 @@ def _others(
     rng: np.random.Generator, spec: Spec, model: softmap.Model, known: softmap.Result, exact: Any
 ) -> str | None:
     """The functions beside `solve`."""
-    lam = rng.normal(size=model.half_size)
+    lam = rng.normal(size=model.network.half_size)
     eta = float(10.0 ** rng.uniform(-1, 2))
     found = softmap.certificate(model, lam, eta, exact=bool(rng.integers(2)))
     if Fraction(found.bound) > exact or found.energy != model.energy(found.labels):
@@ -320,7 +320,7 @@ def _others(
         if Fraction(one.bound) > exact or one.energy != model.energy(one.labels):
             return "solve_batch: a false bound, or energy"
     parts = softmap.distributed.solve(model, parts=2, max_passes=10, threads=1)
-    labels = np.zeros(model.num_variables, dtype=np.int64)
+    labels = np.zeros(model.network.num_variables, dtype=np.int64)
     for variables, own in parts.labels.values():
         labels[variables] = own
     if Fraction(parts.bound) > exact or parts.energy != model.energy(labels):

@@ -125,7 +125,7 @@ def lam_near_the_optimum(rng: np.random.Generator, model: softmap.Model) -> np.n
     try:
         lam = softmap.solve(model, goal="lp", threads=1, max_work=500).lam.copy()
     except (softmap.InfeasibleModel, softmap.ModelError):
-        lam = np.zeros(model.half_size)
+        lam = np.zeros(model.network.half_size)
     if rng.random() < 0.2:
         size = 10.0 ** rng.uniform(-300, 290)
         lam = rng.normal(size=lam.shape) * size
@@ -187,7 +187,7 @@ def _forged(rng: np.random.Generator) -> str | None:
         for _ in range(3):
             write_proof(path, model, packed(forged(rng, spec, model)))
             try:
-                found = check_proof(path, model)
+                found = check_proof(path, model.network)
             except FormatError:
                 continue
             if problem := false_statement(found, spec, best):

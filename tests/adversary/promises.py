@@ -164,7 +164,7 @@ def _said(trial: Trial, result: softmap.Result) -> str | None:
         return f"verify rejects: {', '.join(wrong)}"
     if result.primal < math.inf:
         nodes = result.node_marginals
-        sums = np.add.reduceat(nodes, result.model.node_offset[:-1])
+        sums = np.add.reduceat(nodes, result.model.network.node_offset[:-1])
         if np.abs(sums - 1).max() > FEASIBLE or nodes.min() < -FEASIBLE:
             return "node marginals are not distributions"
     return None

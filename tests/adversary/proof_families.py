@@ -125,7 +125,7 @@ def spins(rng: np.random.Generator, folder: Path) -> Made:
 
     unary = np.zeros((n, 2)) if rng.random() < 0.3 else costs(n, 2)
     model = softmap.Model(unary, pairs, softmap.Tables(costs(len(pairs), 2, 2)))
-    form = SpinForm.of(model)
+    form = SpinForm.of(model.network)
     if form is None:
         return None
     small = SpinSteps(first_rounds=4, rounds=1, steps=5, halved=50, average=25, sweeps=5)
@@ -175,7 +175,7 @@ def assignments(rng: np.random.Generator, folder: Path) -> Made:
         shape = [*given.columns.shape[:2], given.exponent]
         arrays = [one.ravel().tolist() for one in (given.rows, given.columns, given.labels)]
         write_proof(path, model, packed([("ASSIGNMENT", [shape, *arrays]), concluded(start.value)]))
-    return None if len(model.running) else (model, path)
+    return None if len(model.network.running) else (model, path)
 
 
 def cores(rng: np.random.Generator, folder: Path) -> Made:
@@ -228,8 +228,8 @@ def false_claim(found: Checked, costs: Costs) -> str | None:
 
 def lowered(model: softmap.Model, rng: np.random.Generator) -> softmap.Model:
     """The model with one lower cost."""
-    unary = model.unary.copy()
-    k = int(rng.integers(model.node_offset[model.num_variables]))
+    unary = model.network.unary.copy()
+    k = int(rng.integers(model.network.node_offset[model.network.num_variables]))
     unary[k] = (unary[k] if np.isfinite(unary[k]) else 0.0) - float(rng.choice([1e-9, 0.5, 3.0]))
     return model.replace(unary=unary)
 
@@ -249,7 +249,7 @@ def altered_problem(
         header["exponent"] += int(rng.choice([-1, 1])) if rng.random() < 0.05 else 0
     put_together(target, header, packed(records))
     try:
-        found = check_proof(target, model)
+        found = check_proof(target, model.network)
     except (FormatError, Refused):
         return False, None
     return True, false_claim(found, costs)
@@ -260,13 +260,17 @@ def trial(seed: int, folder: Path, only: str = "") -> tuple[str, Counter[str], l
     name = only or list(FAMILIES)[seed % len(FAMILIES)]
     rng, count = np.random.default_rng((11, seed)), Counter[str]()
     made = FAMILIES[name](rng, folder)
-    if made is None or math.prod(made[0].num_labels[: made[0].num_variables].tolist()) > ENUMERATED:
+    if (
+        made is None
+        or math.prod(made[0].network.num_labels[: made[0].network.num_variables].tolist())
+        > ENUMERATED
+    ):
         return name, count, []
     model, path = made
     costs = energies(model)
     count["honest"] += 1
     try:
-        problem = false_claim(check_proof(path, model), costs)
+        problem = false_claim(check_proof(path, model.network), costs)
     except FormatError as error:
         problem = f"not accepted: {error}"
     if problem is not None:

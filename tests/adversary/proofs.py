@@ -53,20 +53,23 @@ def random_model(rng: np.random.Generator) -> softmap.Model:
     split = int(labels.sum())
     own = 2 * rng.normal(size=split) if not whole else rng.integers(0, 5, split).astype(float)
     own *= 10.0 ** int(rng.choice([0, 0, -6, 9]))
-    unary = np.concatenate([own, model.unary[split:]])
+    unary = np.concatenate([own, model.network.unary[split:]])
     return model.replace(unary=unary, constant=float(rng.integers(-3, 4)))
 
 
 def every_cost(model: softmap.Model) -> tuple[np.ndarray, AllCosts]:
     """All labellings, one per row, and their exact costs."""
-    counts = model.num_labels[: model.num_variables].tolist()
+    counts = model.network.num_labels[: model.network.num_variables].tolist()
     labels = np.indices(counts).reshape(len(counts), -1).T
-    states = np.concatenate([labels, model.auxiliaries.states(labels)], axis=1)
-    first, second = model.edges.T
-    tables = [model.table(e) for e in range(model.m)]
-    units = Units([model.unary, *tables, [model.constant]], terms=model.n + model.m + 1)
+    states = np.concatenate([labels, model.network.auxiliaries.states(labels)], axis=1)
+    first, second = model.network.edges.T
+    tables = [model.network.table(e) for e in range(model.network.m)]
+    units = Units(
+        [model.network.unary, *tables, [model.constant]],
+        terms=model.network.n + model.network.m + 1,
+    )
     (unary, *pairs, constant), (open_to, *open_pairs, _) = units.tables, units.allowed
-    at = model.node_offset[:-1] + states
+    at = model.network.node_offset[:-1] + states
     total, allowed = constant[0] + unary[at].sum(axis=1), open_to[at].all(axis=1)
     for table, fine, i, j in zip(pairs, open_pairs, first, second, strict=True):
         x, y = states[:, i], states[:, j]
@@ -113,8 +116,8 @@ def proved(seed: int, folder: Path) -> Proved | None:
         return Proved(model, best, path, result.bound)
     presolve, ascent, programmed = rng.random(3) < (0.6, 0.5, 0.5)
     search = ExactSearch(
-        model, presolve=bool(presolve), ascent=bool(ascent), dp_limit=1e9 if programmed else 0.0,
-        log=folder / "log",
+        model.network, presolve=bool(presolve), ascent=bool(ascent),
+        dp_limit=1e9 if programmed else 0.0, log=folder / "log",
     )  # fmt: skip
     found = search.run(backtrack_limit=int(rng.choice([-1, -1, 1, 3])))
     if rng.random() < 0.5 and not found.complete:
@@ -127,7 +130,7 @@ def proved(seed: int, folder: Path) -> Proved | None:
 def honest_problem(one: Proved, *, slowly: bool) -> str | None:
     """What is wrong with a proof as it was written."""
     try:
-        found = check_proof(one.path, one.model)
+        found = check_proof(one.path, one.model.network)
     except FormatError as error:
         return f"not accepted: {error}"
     if not found.proves(one.bound):
@@ -175,7 +178,7 @@ def changed_problem(one: Proved, seed: int) -> tuple[bool, str | None]:
     path = one.path.with_name("changed")
     put_together(path, header, packed(changed(records, rng)))
     try:
-        found = check_proof(path, one.model)
+        found = check_proof(path, one.model.network)
     except FormatError:
         return False, None
     return True, untrue(found, one.optimum)
@@ -227,7 +230,7 @@ def infeasible_problem(seed: int, folder: Path) -> str | None:
         return None  # it has a labelling
     except softmap.InfeasibleModel:
         pass
-    found = check_proof(folder / "infeasible", without)
+    found = check_proof(folder / "infeasible", without.network)
     if found.conclusion is None or found.conclusion.what is not What.INFEASIBLE:
         return "a proof of infeasibility does not conclude it"
     labels = rng.integers(0, d, n)
@@ -239,7 +242,7 @@ def infeasible_problem(seed: int, folder: Path) -> str | None:
     for _ in range(4):
         put_together(folder / "changed", header, packed(changed(records, rng)))
         try:
-            found = check_proof(folder / "changed", having)
+            found = check_proof(folder / "changed", having.network)
         except FormatError:
             continue
         if found.conclusion is not None:

@@ -171,7 +171,7 @@ def _false(
     words = " ".join(map(str, said))
     proof, stored = folder / "proof", folder / "run.npz"
     if proof.exists():
-        found = check_proof(proof, model)
+        found = check_proof(proof, model.network)
         if best is not None and found.bound > best:
             return f"the proof proves {float(found.bound)!r}, the optimum is {best}"
     elif started and "proof" not in words:

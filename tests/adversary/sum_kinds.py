@@ -80,7 +80,7 @@ def _log_sum(costs: list[Fraction], eta: float) -> float:
 def _marginal_map(
     rng: np.random.Generator, model: softmap.Model, costs: dict[tuple[int, ...], Fraction]
 ) -> str | None:
-    n = model.num_visible
+    n = model.network.num_visible
     hidden = sorted(rng.permutation(n)[: int(rng.integers(0, n))].tolist())
     kept = [i for i in range(n) if i not in hidden]
     found = softmap.marginal_map(

@@ -65,7 +65,7 @@ def by_theorem(model: Path, log: Path) -> dict:
 def by_python(model: softmap.Model, log: Path) -> Checked | None:
     """What the checker of softmap.verification accepts; None if it rejects the log."""
     try:
-        return check_proof(log, model, EFFORT)
+        return check_proof(log, model.network, EFFORT)
     except (FormatError, Refused):
         return None
 
@@ -104,12 +104,12 @@ def clustered(seed: int, folder: Path) -> Proved | None:
         model = raised(tighten(random_model(rng)))
     except softmap.InfeasibleModel:
         return None
-    best, n = optimum(model), model.num_variables
+    best, n = optimum(model), model.network.num_variables
     if best is None or n < 3:
         return None
     sizes = rng.integers(3, min(n, 4) + 1, int(rng.integers(1, 5)))
     clusters = [tuple(rng.permutation(n)[:size].tolist()) for size in sizes]
-    count = tightened(model, clusters, 1 << 20).half_size
+    count = tightened(model.network, clusters, 1 << 20).half_size
     lam = rng.normal(size=count) if rng.random() < 0.5 else rng.integers(-3, 4, count) / 4
     members = [i for cluster in clusters for i in cluster]
     bits = np.asarray(lam, dtype=np.float64).view(np.int64).tolist()
@@ -167,7 +167,7 @@ class Campaign:
 
     def both(self, name: str, seed: int, one: Proved, *, enumerated: bool) -> None:
         """Compare an honest log, and an altered one."""
-        export_model(self._model, one.model)
+        export_model(self._model, one.model.network)
         self.compare(name, "honest", one, one.path, enumerated=enumerated)
         rng = np.random.default_rng((7, seed))
         header, records = taken_apart(one.path)
@@ -185,7 +185,7 @@ class Campaign:
         if best is None or len({edge.ends for edge in spec.edges}) < len(spec.edges):
             return
         self.counts["weighted models"] += 1
-        export_model(self._model, model)
+        export_model(self._model, model.network)
         write_proof(path, model, packed(forged(rng, spec, model)))
         one = Proved(model, best, path, -math.inf)
         self.compare(f"weighted {seed}", "weighted", one, path, enumerated=True)

@@ -35,8 +35,8 @@ def test_rough_answers_stay_on_their_side_of_the_optimum(name: str) -> None:
     optimum = lp.solve(model, "simplex").value
     rng = np.random.default_rng(5)
     answer = Answer(
-        lam=rng.normal(size=int(model.half_offset[-1])),
-        nodes=rng.normal(size=int(model.node_offset[-1])),
+        lam=rng.normal(size=int(model.network.half_offset[-1])),
+        nodes=rng.normal(size=int(model.network.node_offset[-1])),
         status="rough",
     )
     certified = certify(model, answer)
@@ -46,7 +46,7 @@ def test_rough_answers_stay_on_their_side_of_the_optimum(name: str) -> None:
 
 def test_an_answer_without_multipliers_certifies_nothing() -> None:
     model = MODELS["potts"]
-    certified = certify(model, Answer(None, np.ones(int(model.node_offset[-1])), "half"))
+    certified = certify(model, Answer(None, np.ones(int(model.network.node_offset[-1])), "half"))
     assert certified.bound == -math.inf
     assert certified.lp_gap == math.inf
     assert math.isfinite(certified.primal)
@@ -54,9 +54,9 @@ def test_an_answer_without_multipliers_certifies_nothing() -> None:
 
 def test_repaired_marginals_are_distributions_without_forbidden_mass() -> None:
     model = MODELS["ragged"]
-    nodes = repair(model, np.linspace(-1.0, 2.0, int(model.node_offset[-1])))
+    nodes = repair(model, np.linspace(-1.0, 2.0, int(model.network.node_offset[-1])))
     assert nodes.min() >= 0
-    assert np.allclose(np.add.reduceat(nodes, model.node_offset[:-1]), 1)
+    assert np.allclose(np.add.reduceat(nodes, model.network.node_offset[:-1]), 1)
     assert not nodes[np.isposinf(model.unary)].any()
 
 
@@ -64,7 +64,7 @@ def test_program_is_the_local_polytope() -> None:
     model = MODELS["potts"]
     built = program(model)
     labels = np.arange(model.n) % 3
-    nodes, pairs = polytope.integral(model, labels)
+    nodes, pairs = polytope.integral(model.network, labels)
     x = np.concatenate([nodes, pairs])
     assert np.array_equal(built.matrix @ x, built.rhs)
     assert built.cost @ x == pytest.approx(model.energy(labels))

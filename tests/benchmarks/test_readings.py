@@ -21,7 +21,7 @@ def test_the_printed_reading_is_the_printed_method(family):
     method, state = readings.Reading(family, "λ", "printed", "1").begin(model, 5)
     kind = paper.AccelSMPPrinted if family == "smp" else paper.AccelEMPPrinted
     other = kind(readings.ETA)
-    usual = other.init(model, None, 5)
+    usual = other.init(model.network, None, 5)
     method.step(state, 50)
     other.step(usual, 50)
     np.testing.assert_array_equal(method.propose(state).lam, other.propose(usual).lam)
@@ -52,9 +52,9 @@ def test_the_control_has_no_momentum(family, off):
 @pytest.mark.parametrize("family", readings.FAMILIES)
 def test_costs_are_those_of_projections(family):
     model = generators.erdos_renyi(12, 3, seed=1)
-    evaluator, method = Evaluator(model), readings.plain(family)
-    rows = readings.run(method, method.init(model, None, 3), evaluator, (20, 40))
-    state = method.init(model, None, 3)
+    evaluator, method = Evaluator(model.network), readings.plain(family)
+    rows = readings.run(method, method.init(model.network, None, 3), evaluator, (20, 40))
+    state = method.init(model.network, None, 3)
     method.step(state, 40)
     assert rows[1][0] == evaluator.projected(current(method, state), readings.ETA)
     assert rows[0][0] == rows[0][2]  # the average of one iterate

@@ -19,7 +19,7 @@ from support.proof_models import Case, Sizes, case
 
 
 def native(model):
-    return layout(model)
+    return layout(model.network)
 
 
 def marginals(model, seed: int, sharp: bool = False) -> np.ndarray:
@@ -29,9 +29,9 @@ def marginals(model, seed: int, sharp: bool = False) -> np.ndarray:
         rng.random(model.unary.size) > 0.1
     )
     mass[np.isinf(model.unary)] = 0.0
-    starts = model.node_offset[:-1]
+    starts = model.network.node_offset[:-1]
     for i in np.flatnonzero(np.add.reduceat(mass, starts) == 0.0):
-        mass[starts[i] + np.argmin(model.unary_of(i))] = 1.0
+        mass[starts[i] + np.argmin(model.network.unary_of(i))] = 1.0
     return mass / np.repeat(np.add.reduceat(mass, starts), model.num_labels)
 
 
@@ -63,7 +63,7 @@ class Answer:
 
 def ends(model, nodes, e):
     i, j = model.edges[e]
-    return nodes[model.node_slice(i)], nodes[model.node_slice(j)]
+    return nodes[model.network.node_slice(i)], nodes[model.network.node_slice(j)]
 
 
 def price(table, plan):
@@ -75,7 +75,7 @@ def check_point(model, nodes, answer, edges=None):
     finite, prices = np.flatnonzero(answer.cost != np.inf), []
     for k in finite:
         e = k if edges is None else edges[k]
-        table, plan, (p, q) = model.table(e), answer.plans[k], ends(model, nodes, e)
+        table, plan, (p, q) = model.network.table(e), answer.plans[k], ends(model, nodes, e)
         assert plan.min() >= 0.0
         assert np.abs(plan.sum(axis=1) - p).max() <= 3e-12
         assert np.abs(plan.sum(axis=0) - q).max() <= 3e-12
@@ -101,9 +101,13 @@ def test_what_is_priced_is_what_is_handed_out(family, hard, eta):
 
 def soft_plan(one: Case, e: int, eta: float) -> np.ndarray | None:
     model, (i, j) = one.model, one.model.edges[e]
-    row = one.lam[model.half_slice(2 * e)] + np.where(np.isinf(model.unary_of(i)), np.inf, 0.0)
-    col = one.lam[model.half_slice(2 * e + 1)] + np.where(np.isinf(model.unary_of(j)), np.inf, 0.0)
-    value = model.table(e) + row[:, None] + col
+    row = one.lam[model.network.half_slice(2 * e)] + np.where(
+        np.isinf(model.network.unary_of(i)), np.inf, 0.0
+    )
+    col = one.lam[model.network.half_slice(2 * e + 1)] + np.where(
+        np.isinf(model.network.unary_of(j)), np.inf, 0.0
+    )
+    value = model.network.table(e) + row[:, None] + col
     if value.min() == np.inf:
         return None
     plan = np.exp(-eta * (value - value.min()))
@@ -138,7 +142,7 @@ def test_large_tables_get_the_projection_as_it_is(family, most):
         model, nodes = one.model, marginals(one.model, seed)
         answer = Answer(one, nodes, 4.0)
         every = range(len(model.potentials))
-        closed_form = np.concatenate([group_in_closed_form(model, g) for g in every])
+        closed_form = np.concatenate([group_in_closed_form(model.network, g) for g in every])
         for e in range(model.m):
             p, q = ends(model, nodes, e)
             want = nearest_coupling(soft_plan(one, e, 4.0)[None], p[None], q[None])[0]
@@ -146,7 +150,7 @@ def test_large_tables_get_the_projection_as_it_is(family, most):
                 np.testing.assert_allclose(answer.plans[e], want, rtol=1e-9, atol=1e-12)
                 compared += 1
             else:
-                assert answer.cost[e] <= price(model.table(e), want) + 1e-12
+                assert answer.cost[e] <= price(model.network.table(e), want) + 1e-12
     assert compared or most == 5 or family == "truncated-linear"
 
 
@@ -172,7 +176,7 @@ def test_wide_bands_are_right_whatever_the_messages_are(family, eta, cut):
     assert check_point(model, nodes, answer) == 12
     for e in range(12):
         p, q = ends(model, nodes, e)
-        soft, table = soft_plan(one, e, eta), model.table(e)
+        soft, table = soft_plan(one, e, eta), model.network.table(e)
         if family is softmap.TruncatedLinear:
             want = cheapest_coupling(table[None], p[None], q[None])[0][0]
         else:
@@ -209,7 +213,7 @@ def test_at_no_temperature_transport_is_the_cheapest(family, hard):
         answer = Answer(one, nodes, np.inf)
         soft = Answer(one, nodes, 20.0)
         for e in range(one.model.m):
-            want = cheapest(one.model.table(e), *ends(one.model, nodes, e))
+            want = cheapest(one.model.network.table(e), *ends(one.model, nodes, e))
             assert answer.cost[e] == pytest.approx(want, abs=1e-7)
             assert soft.cost[e] >= answer.cost[e] - 1e-9
             assert (soft.cost[e] == np.inf) == (want == np.inf)
@@ -224,7 +228,7 @@ def test_potts_costs_total_variation():
         for e in range(model.m):
             p, q = ends(model, nodes, e)
             both = min(p.size, q.size)
-            weight = model.table(e)[0, -1] if max(p.size, q.size) > 1 else 0.0
+            weight = model.network.table(e)[0, -1] if max(p.size, q.size) > 1 else 0.0
             if weight >= 0 and min(p.size, q.size) > 1:
                 kept = np.minimum(p[:both], q[:both]).sum()
                 assert cost[e] == pytest.approx(weight * (1 - kept), abs=1e-14)
@@ -234,7 +238,7 @@ def projected(maps, labels, p, q):
     model = softmap.Model([np.zeros(len(p)), np.zeros(len(q))], [(0, 1)] * len(maps),
                           softmap.Projection(maps, np.full(len(maps), labels)))  # fmt: skip
     nodes = np.concatenate([p, q])
-    return Answer(Case(model, np.zeros(int(model.half_offset[-1])), []), nodes, 5.0)
+    return Answer(Case(model, np.zeros(int(model.network.half_offset[-1])), []), nodes, 5.0)
 
 
 def test_a_projection_between_variables_that_disagree_has_no_coupling():
@@ -268,7 +272,7 @@ def test_threads_change_no_bit():
     model = softmap.Model(
         rng.normal(size=(n, 3)), edges, softmap.TruncatedLinear(rng.normal(size=n - 1), cut)
     )
-    lam = rng.normal(size=int(model.half_offset[-1]))
+    lam = rng.normal(size=int(model.network.half_offset[-1]))
     nodes, held = marginals(model, 0), native(model)
     found = []
     for threads in (1, 2, 3):
@@ -284,16 +288,16 @@ def test_soft_nodes_are_the_softmax_of_the_reduced_costs(eta):
     for seed in range(40):
         one = case(seed, Sizes(hard=seed % 2 == 0), most=9)
         model = one.model
-        if not np.isfinite(np.minimum.reduceat(model.unary, model.node_offset[:-1])).all():
+        if not np.isfinite(np.minimum.reduceat(model.unary, model.network.node_offset[:-1])).all():
             continue
-        theta = reduced_unary(model, one.lam)
+        theta = reduced_unary(model.network, one.lam)
         nodes, (entropy, minima) = np.empty_like(theta), np.empty((2, model.n))
         core.soft_nodes(native(model), theta, eta, nodes, entropy, minima)
         for i in range(model.n):
-            cost = theta[model.node_slice(i)]
+            cost = theta[model.network.node_slice(i)]
             weights = np.exp(-eta * (cost - cost.min()))
             p = weights / weights.sum()
-            np.testing.assert_allclose(nodes[model.node_slice(i)], p, rtol=1e-9, atol=1e-13)
+            np.testing.assert_allclose(nodes[model.network.node_slice(i)], p, rtol=1e-9, atol=1e-13)
             assert entropy[i] == pytest.approx(-(p[p > 0] * np.log(p[p > 0])).sum(), abs=1e-9)
             assert minima[i] == pytest.approx(cost.min() - np.log(weights.sum()) / eta, abs=1e-9)
 

@@ -79,7 +79,7 @@ def test_looks_are_counted():
 
 def endless():
     """An annealing that only a deadline ends."""
-    return LabelAnnealing(flatten(generators.random_grid(20, 20, 3, seed=1)))
+    return LabelAnnealing(flatten(generators.random_grid(20, 20, 3, seed=1).network))
 
 
 def test_another_thread_stops_a_loop():
@@ -116,51 +116,57 @@ def test_what_a_handler_raises_is_raised_after_the_loop():
 
 def valid(model, labels):
     """Whether these are labels of the variables."""
-    return bool(((labels >= 0) & (labels < model.num_labels[: len(labels)])).all())
+    return bool(((labels >= 0) & (labels < model.network.num_labels[: len(labels)])).all())
 
 
 @given(models(max_n=8), LOOKS, seeds)
 def test_labels_of_a_stopped_decoder_are_labels(model, looks, seed):
     rng = np.random.default_rng(seed)
-    lam, mu = rng.normal(size=model.half_size), rng.random(model.unary.size)
-    assert valid(model, decode(model, lam, deadline=stopping(looks)))
-    assert valid(model, decide(model, mu, stopping(looks)))
-    np.testing.assert_array_equal(decode(model, lam, deadline=core.Deadline()), decode(model, lam))
-    if not len(model.auxiliaries):
-        assert valid(model, first_labels(model, deadline=stopping(looks)))
+    lam, mu = rng.normal(size=model.network.half_size), rng.random(model.unary.size)
+    assert valid(model, decode(model.network, lam, deadline=stopping(looks)))
+    assert valid(model, decide(model.network, mu, stopping(looks)))
+    np.testing.assert_array_equal(
+        decode(model.network, lam, deadline=core.Deadline()), decode(model.network, lam)
+    )
+    if not len(model.network.auxiliaries):
+        assert valid(model, first_labels(model.network, deadline=stopping(looks)))
         np.testing.assert_array_equal(
-            first_labels(model, deadline=core.Deadline()), first_labels(model)
+            first_labels(model.network, deadline=core.Deadline()), first_labels(model.network)
         )
 
 
 @given(models(max_n=8), LOOKS, seeds)
 def test_a_stopped_search_raises_no_energy(model, looks, seed):
     rng = np.random.default_rng(seed)
-    start = rng.integers(0, model.num_labels[: model.num_variables])
-    known = start, energy_of(model, start)
-    found = [best_labelling(model, [start], deadline=stopping(looks))[0]]
-    found.append(improved_by_forests(model, known, 9, 1.0, seed, 1, stopping(looks))[0])
-    found.append(LabelAnnealing(flatten(model), seed).improve(start, deadline=stopping(looks)))
+    start = rng.integers(0, model.network.num_labels[: model.network.num_variables])
+    known = start, energy_of(model.network, start)
+    found = [best_labelling(model.network, [start], deadline=stopping(looks))[0]]
+    found.append(improved_by_forests(model.network, known, 9, 1.0, seed, 1, stopping(looks))[0])
+    found.append(
+        LabelAnnealing(flatten(model.network), seed).improve(start, deadline=stopping(looks))
+    )
     if np.isfinite(known[1]) and model.m:
-        found.append(Neighbourhoods(model, seed=seed).improve(start, deadline=stopping(looks)))
+        found.append(
+            Neighbourhoods(model.network, seed=seed).improve(start, deadline=stopping(looks))
+        )
     for labels in found:
         assert valid(model, labels)
-        assert energy_of(model, labels) <= known[1]
+        assert energy_of(model.network, labels) <= known[1]
 
 
 @given(st.integers(1, 3000), seeds, st.integers(1, 2))
 def test_stopped_moves_of_large_models_raise_no_energy(looks, seed, threads):
     model = generators.potts_grid(100, 100, 3, seed=seed % 7)
-    start = cheapest(model, model.unary)
+    start = cheapest(model.network, model.unary)
     energy = model.energy(start)
     moved = start.copy()
-    core.independent_modes(layout(model), moved, 50, threads, stopping(looks))
+    core.independent_modes(layout(model.network), moved, 50, threads, stopping(looks))
     assert model.energy(moved) <= energy + 1e-9
     moved = start.copy()
-    core.forest_rounds(layout(model), moved, seeded(seed), 3, 0.0, threads, stopping(looks))
+    core.forest_rounds(layout(model.network), moved, seeded(seed), 3, 0.0, threads, stopping(looks))
     assert model.energy(moved) <= energy + 1e-9
     moved = start.copy()
-    changed = Fusion(model, threads=threads).fuse(
+    changed = Fusion(model.network, threads=threads).fuse(
         moved, np.ones(model.n), deadline=stopping(20 * looks)
     )
     assert (changed < 0) == np.array_equal(moved, start) or changed == 0
@@ -171,15 +177,15 @@ def test_stopped_moves_of_large_models_raise_no_energy(looks, seed, threads):
 @pytest.mark.parametrize("looks", [1, 40, 20_000, 60_000])
 def test_stopped_forests_of_random_graphs_raise_no_energy(threads, looks):
     model = generators.erdos_renyi(20_000, 2, c=0.5, seed=1)
-    labels = cheapest(model, model.unary)
+    labels = cheapest(model.network, model.unary)
     energy = model.energy(labels)
-    core.forest_rounds(layout(model), labels, seeded(1), 2, 0.0, threads, stopping(looks))
+    core.forest_rounds(layout(model.network), labels, seeded(1), 2, 0.0, threads, stopping(looks))
     assert model.energy(labels) <= energy + 1e-6
 
 
 def test_a_search_goes_on_where_it_was_stopped():
     grid = generators.random_grid(12, 12, 3, seed=1)
-    arguments = layout(grid), strides(grid), 144, seeded(7)
+    arguments = layout(grid.network), strides(grid.network), 144, seeded(7)
     often, once = (core.Neighbourhoods(*arguments, heat=1.0) for _ in range(2))
     start = np.zeros(144, dtype=np.int64)
     parts, whole, looks = start.copy(), start.copy(), 1

@@ -115,7 +115,7 @@ def test_two_labels_are_fixed_by_roof_duality_without_loss(rounded: bool) -> Non
             tables, unary = np.round(4 * tables), np.round(4 * unary)
         model = softmap.Model(unary, np.array(pairs).reshape(-1, 2), softmap.Tables(tables))
         best = min(model.energy(np.array(x)) for x in itertools.product(range(2), repeat=n))
-        r = solve_exact(model, dp_limit=0.0)
+        r = solve_exact(model.network, dp_limit=0.0)
         assert r.complete, seed
         assert r.energy == pytest.approx(best, abs=1e-9), seed
         assert best - 1e-6 <= r.lower_bound <= best + 1e-12, seed
@@ -131,7 +131,7 @@ def test_integer_costs_leave_no_slack() -> None:
 
 def test_the_same_search_twice() -> None:
     model = softmap.generators.random_grid(7, 7, 4, seed=3)
-    one, two = (solve_exact(model, backtrack_limit=300, dp_limit=0.0) for _ in range(2))
+    one, two = (solve_exact(model.network, backtrack_limit=300, dp_limit=0.0) for _ in range(2))
     assert one.labels is not None
     assert two.labels is not None
     assert (one.labels == two.labels).all()
@@ -142,7 +142,7 @@ def test_larger_factors_keep_their_axes() -> None:
     rng = np.random.default_rng(5)
     factors = [((2, 0, 1), rng.normal(size=(4, 2, 3))), ((3, 1), rng.normal(size=(2, 3)))]
     model = softmap.Model.from_factors([2, 3, 4, 2], factors)
-    r = solve_exact(model)
+    r = solve_exact(model.network)
     energies = [model.energy(x) for x in itertools.product(range(2), range(3), range(4), range(2))]
     assert r.labels is not None
     assert model.energy(r.labels) == pytest.approx(min(energies), abs=1e-12)
@@ -153,16 +153,19 @@ def test_lam_of_a_run_keeps_energies() -> None:
     rng = np.random.default_rng(6)
     factors = [((0, 1, 2), rng.normal(size=(2, 3, 2))), ((2, 3), rng.normal(size=(2, 3)))]
     model = softmap.Model.from_factors([2, 3, 2, 3], factors)
-    lam = rng.normal(size=int(model.half_offset[-1]))
-    plain, moved = solve_exact(model), solve_exact(model, lam=flat_lam(model, lam), dp_limit=0.0)
+    lam = rng.normal(size=int(model.network.half_offset[-1]))
+    plain, moved = (
+        solve_exact(model.network),
+        solve_exact(model, lam=flat_lam(model.network, lam), dp_limit=0.0),
+    )
     assert moved.energy == pytest.approx(plain.energy, abs=1e-12)
     assert moved.lower_bound == pytest.approx(plain.energy, abs=1e-8)
 
 
 def test_a_gap_ends_the_search_early() -> None:
     model = softmap.generators.random_grid(8, 8, 3, seed=1)
-    exact = solve_exact(model)
-    loose = solve_exact(model, absolute_gap=0.5, dp_limit=0.0)
+    exact = solve_exact(model.network)
+    loose = solve_exact(model.network, absolute_gap=0.5, dp_limit=0.0)
     assert loose.complete
     assert loose.energy - loose.lower_bound <= 0.5 + 1e-6
     assert loose.lower_bound <= exact.energy <= loose.energy + 1e-12
@@ -174,7 +177,7 @@ def test_one_to_one_ties_are_followed() -> None:
     unary = np.arange(12.0).reshape(3, 4) % 5
     model = softmap.Model(unary, [[0, 1], [1, 2]], np.stack([shift, shift]))
     energies = [model.energy(x) for x in itertools.product(range(4), repeat=3)]
-    r = solve_exact(replace(flatten(model), constant=0.0))
+    r = solve_exact(replace(flatten(model.network), constant=0.0))
     assert r.energy == min(energies) == r.lower_bound
 
 
@@ -190,7 +193,9 @@ def test_penalties_of_any_size_forbid(penalty: float) -> None:
         no[:, 0] = never[:, 0, 0] = False
         found = [
             solve_exact(
-                softmap.Model(np.where(no, cost, unary), pairs, np.where(never, cost, tables)),
+                softmap.Model(
+                    np.where(no, cost, unary), pairs, np.where(never, cost, tables)
+                ).network,
                 incumbent=np.zeros(n, int), dp_limit=dp_limit,
             )
             for cost in (penalty, np.inf) for dp_limit in (0.0, 1e9)

@@ -114,8 +114,8 @@ def test_slices_with_and_without_threads_alternate(seed: int) -> None:
 def test_all_threads_search_at_once() -> None:
     """Every worker of four takes part, and the result counts the nodes of all."""
     model = _random_model(22, 120, 5)
-    one = solve_exact(model, dp_limit=0.0)
-    four = solve_exact(model, dp_limit=0.0, threads=4)
+    one = solve_exact(model.network, dp_limit=0.0)
+    four = solve_exact(model.network, dp_limit=0.0, threads=4)
     assert (one.counts["workers"], four.counts["workers"]) == (1, 4)
     assert one.complete
     assert four.complete
@@ -146,16 +146,16 @@ def test_short_searches_start_no_threads() -> None:
 
 def test_repeatable_searches_use_one_thread(tmp_path) -> None:  # type: ignore[no-untyped-def]
     model = softmap.generators.random_grid(7, 7, 4, seed=3)
-    plain = solve_exact(model, backtrack_limit=300, dp_limit=0.0)
-    limited = solve_exact(model, backtrack_limit=300, dp_limit=0.0, threads=4, split_work=0)
+    plain = solve_exact(model.network, backtrack_limit=300, dp_limit=0.0)
+    limited = solve_exact(model.network, backtrack_limit=300, dp_limit=0.0, threads=4, split_work=0)
     assert (limited.nodes, limited.lower_bound) == (plain.nodes, plain.lower_bound)
-    logged = solve_exact(model, dp_limit=0.0, threads=4, split_work=0, log=tmp_path / "log")
+    logged = solve_exact(model.network, dp_limit=0.0, threads=4, split_work=0, log=tmp_path / "log")
     assert limited.counts["workers"] == logged.counts["workers"] == 1
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_a_deadline_ends_the_search_at_the_next_look(threads: int) -> None:
-    search = ExactSearch(_endless_model(), dp_limit=0.0, threads=threads, split_work=0)
+    search = ExactSearch(_endless_model().network, dp_limit=0.0, threads=threads, split_work=0)
     bounds = []
     for looks in (1, 5, 40):
         stop = core.Deadline()
@@ -175,6 +175,6 @@ def test_infeasible_models_are_proved_infeasible() -> None:
     pairs = [(i, j) for j in range(n) for i in range(j)]
     model = softmap.Model(np.zeros((n, labels)), pairs, softmap.Tables([differ] * len(pairs)))
     for threads in (1, 2, 4, 8):
-        r = solve_exact(model, threads=threads, **ALL_SEARCH)
+        r = solve_exact(model.network, threads=threads, **ALL_SEARCH)
         assert (r.infeasible, r.complete, r.labels) == (True, True, None)
         assert r.nodes > 100

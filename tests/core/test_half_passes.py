@@ -17,11 +17,11 @@ from softmap.model.layout import layout
 @pytest.mark.parametrize("threads", [1, 2])
 def test_half_passes_make_passes(threads):
     model = generators.random_grid(9, 11, 3, seed=1)
-    chains = Chains(model, threads)
+    chains = Chains(model.network, threads)
     one, other = chains.start(None), chains.start(None)
     chains.passes(one, 6, 40.0, momentum=True)
     theta, dot = np.zeros(chains.plan.cost_size), np.zeros(len(chains.plan.blocks))
-    lay, plan = layout(model), chains.plan.native
+    lay, plan = layout(model.network), chains.plan.native
     arrays = core.ChainArrays(other.msg, other.drift, theta, other.shift, dot, other.clock)
     for _ in range(6):
         core.extrapolate(other.msg, other.drift, other.clock, threads)
@@ -63,7 +63,7 @@ def test_sums_that_are_no_numbers(values, expected):
 
 def test_the_drift_is_that_of_momentum():
     """By its definition, from the messages of two passes: a plain twin of what a pass stores."""
-    chains = Chains(generators.random_grid(9, 11, 3, seed=1), 1)
+    chains = Chains(generators.random_grid(9, 11, 3, seed=1).network, 1)
     state, size = chains.start(None), chains.plan.back_size
     chains.passes(state, 4, 40.0, momentum=True)
     before, drift = state.msg[:size].copy(), state.drift.astype(float)
@@ -108,7 +108,7 @@ def test_messages_are_rounded_and_put_back(seed, size, threads):
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_traced_passes_are_hard_passes_and_tell_the_way_back(count):
-    chains = Chains(generators.random_grid(9, 11, 3, seed=1), 1)
+    chains = Chains(generators.random_grid(9, 11, 3, seed=1).network, 1)
     one, other = chains.start(None), chains.start(None)
     for state in (one, other):
         chains.passes(state, 4, 40.0, momentum=True)
@@ -129,7 +129,7 @@ def test_a_drift_beyond_single_precision_is_as_long_as_it_can_be():
     model = model.replace(
         unary=model.unary * huge, potentials=[p.scaled(huge) for p in model.potentials]
     )
-    chains = Chains(model, 1)
+    chains = Chains(model.network, 1)
     state = chains.start(None)
     chains.passes(state, 5, 40.0 / huge, momentum=True)
     assert np.isfinite(state.drift).all()

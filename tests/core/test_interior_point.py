@@ -35,12 +35,12 @@ class Twin:
     model: softmap.Model
 
     def __post_init__(self):
-        program = lp.program_of(self.model)
+        program = lp.program_of(self.model.network)
         self.states = len(program.states)
         self.a, self.b, self.c = program.matrix.toarray(), program.rhs, program.cost
         nodes, edges = self.model.num_labels, self.model.edges
         pairs = nodes[edges].prod(axis=1)
-        edge = np.searchsorted(self.model.edge_offset, program.pairs, side="right") - 1
+        edge = np.searchsorted(self.model.network.edge_offset, program.pairs, side="right") - 1
         self.z = 1.0 / np.concatenate([np.repeat(nodes, nodes), pairs[edge]])
         self.pi = self._dual_start(self.c[self.states :], edge)
 
@@ -53,7 +53,7 @@ class Twin:
         halves = np.repeat(np.repeat((scale - least) / 2, 2), model.num_labels[model.edges.ravel()])
         pi[model.n :] = -halves
         reduced = (self.c - self.a.T @ pi)[: self.states]
-        pi[: model.n] = np.minimum.reduceat(reduced, model.node_offset[:-1]) - scale
+        pi[: model.n] = np.minimum.reduceat(reduced, model.network.node_offset[:-1]) - scale
         return pi
 
     @property
@@ -86,7 +86,7 @@ def _most(v, dv):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_steps_are_those_of_dense_matrices(model):
-    method, twin = interior_point(model), Twin(model)
+    method, twin = interior_point(model.network), Twin(model)
     assert method.gap == pytest.approx(twin.gap, rel=1e-12)
     for _ in range(5):
         assert method.step()
@@ -97,13 +97,13 @@ def test_steps_are_those_of_dense_matrices(model):
 
 def solved(model):
     """The bound and the cost of the point at the end of the method."""
-    method = interior_point(model)
+    method = interior_point(model.network)
     for _ in range(100):
         if not method.step():
             break
     nodes = method.nodes()
-    nodes /= np.repeat(np.add.reduceat(nodes, model.node_offset[:-1]), model.num_labels)
-    return dual_bound(model, method.lam()), PrimalPoint(model, nodes).make().cost
+    nodes /= np.repeat(np.add.reduceat(nodes, model.network.node_offset[:-1]), model.num_labels)
+    return dual_bound(model.network, method.lam()), PrimalPoint(model, nodes).make().cost
 
 
 @given(models(families=PAIRWISE, hard=False))
@@ -129,7 +129,7 @@ def test_ends_at_the_optimum_of_random_graphs(n, labels, seed):
 @pytest.mark.parametrize("looks", [1, 2, 5])
 def test_a_deadline_leaves_the_state_unchanged(looks):
     model = MODELS[0]
-    method, straight = interior_point(model), interior_point(model)
+    method, straight = interior_point(model.network), interior_point(model)
     with pytest.raises(core.OutOfTime):
         method.step(stopping(looks))
     assert method.step()

@@ -21,22 +21,28 @@ NO_LIMIT = 2**60
 
 def _start(model, seed):
     rng = np.random.default_rng(seed)
-    return model.complete(rng.integers(0, model.num_labels[: model.num_variables]))
+    return model.network.complete(
+        rng.integers(0, model.network.num_labels[: model.network.num_variables])
+    )
 
 
 def _improve(model, labels, *, seed=0, work=50_000, deadline=None, **options):
     search = core.Neighbourhoods(
-        layout(model), strides(model), model.num_variables, seeded(seed), **options
+        layout(model.network),
+        strides(model.network),
+        model.network.num_variables,
+        seeded(seed),
+        **options,
     )
     return search.improve(labels, work, deadline=deadline)
 
 
 def _best_given(model, labels, free):
     """The least energy over all labels of the variables in `free`, the others as they are."""
-    least, trial = np.inf, labels[: model.num_variables].copy()
+    least, trial = np.inf, labels[: model.network.num_variables].copy()
     for choice in itertools.product(*(range(int(model.num_labels[i])) for i in free)):
         trial[free] = choice
-        least = min(least, energy_by_hand(model, model.complete(trial)))
+        least = min(least, energy_by_hand(model, model.network.complete(trial)))
     return least
 
 
@@ -44,7 +50,7 @@ def _best_given(model, labels, free):
 def test_the_widest_neighbourhood_is_the_optimum(model, seed):
     labels = _start(model, seed)
     if np.isinf(energy_by_hand(model, labels)):
-        labels = model.complete(brute_force(model)[1])
+        labels = model.network.complete(brute_force(model)[1])
     _improve(model, labels, seed=seed, max_entries=2**16)
     assert energy_by_hand(model, labels) == pytest.approx(brute_force(model)[0], abs=1e-9)
 
@@ -53,11 +59,15 @@ def test_the_widest_neighbourhood_is_the_optimum(model, seed):
 def test_open_variables_get_their_best_labels_and_others_keep_theirs(model, seed, drawn):
     labels = _start(model, seed)
     before = labels.copy()
-    mask = np.array(drawn[: model.num_variables])
+    mask = np.array(drawn[: model.network.num_variables])
     expected = _best_given(model, labels, np.flatnonzero(mask))
     _improve(model, labels, seed=seed, max_entries=2**16, open=mask)
-    assert (labels[: model.num_variables] == before[: model.num_variables])[~mask].all()
-    np.testing.assert_array_equal(labels, model.complete(labels[: model.num_variables]))
+    assert (labels[: model.network.num_variables] == before[: model.network.num_variables])[
+        ~mask
+    ].all()
+    np.testing.assert_array_equal(
+        labels, model.network.complete(labels[: model.network.num_variables])
+    )
     if np.isfinite(energy_by_hand(model, before)):
         assert energy_by_hand(model, labels) == pytest.approx(expected, abs=1e-9)
 
@@ -118,9 +128,9 @@ def test_time_that_is_up_changes_nothing():
 def test_merge_takes_the_best_of_every_part(model, seed):
     one, two = _start(model, seed), _start(model, seed + 1)
     first, second = energy_by_hand(model, one), energy_by_hand(model, two)
-    parts = _parts(model, one, two)
+    parts = _parts(model.network, one, two)
     expected = _best_mixture(model, one, two, parts)
-    core.merge(layout(model), one, two, strides(model), model.num_variables)
+    core.merge(layout(model.network), one, two, strides(model.network), model.network.num_variables)
     np.testing.assert_array_equal(one, two)
     merged = energy_by_hand(model, one)
     if np.isfinite(first):
@@ -130,28 +140,28 @@ def test_merge_takes_the_best_of_every_part(model, seed):
 
 def _parts(model, one, two):
     """Connected parts of the variables on which two labellings differ."""
-    part = np.arange(model.n)
-    joint = [(i, j) for i, j in model.edges if i < model.num_variables]
-    for a in range(model.num_variables, model.n):
-        members = [int(j) for i, j in model.edges if i == a]
+    part = np.arange(model.network.n)
+    joint = [(i, j) for i, j in model.network.edges if i < model.network.num_variables]
+    for a in range(model.network.num_variables, model.network.n):
+        members = [int(j) for i, j in model.network.edges if i == a]
         joint += list(itertools.combinations(members, 2))
     differs = one != two
-    for _ in range(model.n):
+    for _ in range(model.network.n):
         for i, j in joint:
             if differs[i] and differs[j]:
                 part[[i, j]] = min(part[i], part[j])
-    variables = np.flatnonzero(differs[: model.num_variables])
+    variables = np.flatnonzero(differs[: model.network.num_variables])
     return [variables[part[variables] == p] for p in np.unique(part[variables])]
 
 
 def _best_mixture(model, one, two, parts):
     least = np.inf
     for taken in itertools.product([False, True], repeat=len(parts)):
-        trial = one[: model.num_variables].copy()
+        trial = one[: model.network.num_variables].copy()
         for part, take in zip(parts, taken, strict=True):
             if take:
                 trial[part] = two[part]
-        least = min(least, energy_by_hand(model, model.complete(trial)))
+        least = min(least, energy_by_hand(model, model.network.complete(trial)))
     return least
 
 
@@ -170,7 +180,8 @@ def test_wrong_arrays_are_named():
 def test_slices_of_time_do_not_matter():
     grid = generators.random_grid(12, 12, 3, seed=1)
     searches = [
-        core.Neighbourhoods(layout(grid), strides(grid), 144, seeded(7), heat=1.0) for _ in range(2)
+        core.Neighbourhoods(layout(grid.network), strides(grid.network), 144, seeded(7), heat=1.0)
+        for _ in range(2)
     ]
     often, once = _start(grid, 5), _start(grid, 5)
     cycles = 0
@@ -185,9 +196,11 @@ def test_slices_of_time_do_not_matter():
 def test_labels_from_elsewhere_are_gone_on_from():
     grid = generators.random_grid(3, 3, 2, seed=2)
     least, best = brute_force(grid)
-    search = core.Neighbourhoods(layout(grid), strides(grid), 9, seeded(0), heat=1.0, max_entries=8)
+    search = core.Neighbourhoods(
+        layout(grid.network), strides(grid.network), 9, seeded(0), heat=1.0, max_entries=8
+    )
     labels = _start(grid, 1)
     search.improve(labels, 1)
-    labels = grid.complete(best)
+    labels = grid.network.complete(best)
     search.improve(labels, 5000)
     assert grid.energy(labels) == pytest.approx(least, abs=1e-9)

@@ -20,10 +20,12 @@ def coupled(p, q, weights, cut, eta=3.0):
     nodes = np.stack([p, q], axis=1).ravel()
     edges = np.arange(2 * count).reshape(count, 2)
     model = softmap.Model(np.zeros((2 * count, d)), edges, softmap.TruncatedLinear(weights, cut))
-    assert not needs_coupling(model)
-    cost, plan, kappa = np.empty(count), np.empty(count * d * d), np.zeros(model.half_size)
-    core.couple(layout(model), kappa, eta, nodes, None, core.CouplingArrays(cost, plan=plan))
-    tables = np.stack([model.table(e) for e in range(count)])
+    assert not needs_coupling(model.network)
+    cost, plan, kappa = np.empty(count), np.empty(count * d * d), np.zeros(model.network.half_size)
+    core.couple(
+        layout(model.network), kappa, eta, nodes, None, core.CouplingArrays(cost, plan=plan)
+    )
+    tables = np.stack([model.network.table(e) for e in range(count)])
     return cost, plan.reshape(tables.shape), tables
 
 
@@ -111,7 +113,7 @@ def test_units_change_nothing_but_the_unit(power):
 def test_other_edges_depend_on_messages(labels, weight):
     potential = softmap.TruncatedLinear([1.0, weight], 2.0)
     unary = [np.zeros(5), np.zeros(5), np.zeros(labels[1])]
-    assert needs_coupling(softmap.Model(unary, [(0, 1), (1, 2)], potential))
+    assert needs_coupling(softmap.Model(unary, [(0, 1), (1, 2)], potential).network)
 
 
 def test_a_solved_model_needs_no_messages_for_its_point():

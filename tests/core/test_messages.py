@@ -60,7 +60,7 @@ def test_hard_message_equals_numpy(name, seed):
 def test_entries_are_the_table(name, seed):
     """A far end that allows one label only sends that label's costs, up to a rounding per step."""
     model, _, side, _ = _random_case(name, seed)
-    table = model.table(0) if side == 0 else model.table(0).T
+    table = model.network.table(0) if side == 0 else model.network.table(0).T
     out = np.empty(model.num_labels[side])
     for x in range(table.shape[1]):
         a = np.full(table.shape[1], np.inf)
@@ -122,7 +122,7 @@ def test_bounds_of_many_labels_are_just_below_the_exact_minimum(seed):
     lam = np.concatenate([a, -hard + rng.choice([0.0, error]) * rng.normal(size=len(a))])
     found = np.empty(1)
     core.edge_minima(layout(model), lam, found, 1)
-    table = model.table(0) + lam[: len(a), None] + lam[len(a) :]
+    table = model.network.table(0) + lam[: len(a), None] + lam[len(a) :]
     near = np.argwhere(table <= table.min() + 10 * error)  # by rounding, one of them is least
     potential = model.potentials[0]
     weight, cut = Fraction(potential.weights[0]), Fraction(potential.truncation[0])
@@ -152,15 +152,15 @@ def test_an_unknown_kind_is_refused():
 
     model = Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], Strange([0.5]))
     with pytest.raises(ModelError, match="no compiled kernel reads potentials of kind 'strange'"):
-        layout(model)
+        layout(model.network)
 
 
 def test_arrays_of_another_type_or_size_are_refused():
     model = Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], Potts([0.5]))
     out = np.empty(2)
     with pytest.raises(TypeError):
-        core.message(layout(model), 0, np.zeros(2, np.float32), out, 1.0)
+        core.message(layout(model.network), 0, np.zeros(2, np.float32), out, 1.0)
     with pytest.raises(TypeError):
-        core.message(layout(model), 0, np.zeros(4)[::2], out, 1.0)
+        core.message(layout(model.network), 0, np.zeros(4)[::2], out, 1.0)
     with pytest.raises(ValueError, match="a must have 2 entries, not 3"):
-        core.message(layout(model), 0, np.zeros(3), out, 1.0)
+        core.message(layout(model.network), 0, np.zeros(3), out, 1.0)

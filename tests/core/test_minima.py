@@ -25,7 +25,7 @@ TINY = 1 << FINE - 1074
 
 
 def native(model):
-    return layout(model)
+    return layout(model.network)
 
 
 def bound_of(case: Case, threads: int = 1) -> float:
@@ -59,9 +59,9 @@ def node_entries(model, lam):
     unary, ends = model.unary.tolist(), model.edges.ravel().tolist()
     for i in range(model.n):
         entries = []
-        starts = [int(model.half_offset[h]) for h, end in enumerate(ends) if end == i]
+        starts = [int(model.network.half_offset[h]) for h, end in enumerate(ends) if end == i]
         for x in range(model.num_labels[i]):
-            cost = unary[model.node_offset[i] + x]
+            cost = unary[model.network.node_offset[i] + x]
             if cost == np.inf:
                 continue
             terms = [units(cost), *(-lam[start + x] for start in starts)]
@@ -74,7 +74,7 @@ def node_entries(model, lam):
 def edge_entries(case, lam):
     model = case.model
     forbidden = np.isinf(model.unary).tolist()
-    nodes, halves = model.node_offset.tolist(), model.half_offset.tolist()
+    nodes, halves = model.network.node_offset.tolist(), model.network.half_offset.tolist()
     for e, (i, j) in enumerate(model.edges.tolist()):
         entries, pair = [], case.pair[e]
         for x in range(model.num_labels[i]):
@@ -155,9 +155,9 @@ def test_multipliers_that_are_no_numbers_prove_nothing(bad):
         one = case(seed, Sizes(hard=True), PAIRWISE)
         where = seed % one.lam.size
         one.lam[where] = bad
-        h = int(np.searchsorted(one.model.half_offset, where, side="right")) - 1
-        state = one.model.node_offset[one.model.edges[h // 2][h % 2]]
-        state += where - one.model.half_offset[h]
+        h = int(np.searchsorted(one.model.network.half_offset, where, side="right")) - 1
+        state = one.model.network.node_offset[one.model.edges[h // 2][h % 2]]
+        state += where - one.model.network.half_offset[h]
         if one.model.unary[state] < np.inf:
             assert bound_of(one) == -np.inf
             proved += 1
@@ -173,15 +173,15 @@ def test_minima_agree_with_plain_numpy():
         core.edge_minima(native(model), lam, edges)
         reduced = model.unary.copy()
         for e, (i, j) in enumerate(model.edges):
-            a, b = lam[model.half_slice(2 * e)], lam[model.half_slice(2 * e + 1)]
-            reduced[model.node_slice(i)] -= a
-            reduced[model.node_slice(j)] -= b
-            table = model.table(e) + a[:, None] + b[None, :]
-            table[np.isinf(model.unary_of(i))] = np.inf
-            table[:, np.isinf(model.unary_of(j))] = np.inf
+            a, b = lam[model.network.half_slice(2 * e)], lam[model.network.half_slice(2 * e + 1)]
+            reduced[model.network.node_slice(i)] -= a
+            reduced[model.network.node_slice(j)] -= b
+            table = model.network.table(e) + a[:, None] + b[None, :]
+            table[np.isinf(model.network.unary_of(i))] = np.inf
+            table[:, np.isinf(model.network.unary_of(j))] = np.inf
             assert edges[e] == pytest.approx(table.min(), rel=1e-13, abs=1e-13)
             assert edges[e] <= table.min() + 1e-15 * abs(edges[e]) or edges[e] == np.inf
-        want = np.minimum.reduceat(reduced, model.node_offset[:-1])
+        want = np.minimum.reduceat(reduced, model.network.node_offset[:-1])
         np.testing.assert_allclose(nodes, want, rtol=1e-13, atol=1e-13)
 
 
@@ -193,7 +193,7 @@ def test_threads_change_no_bit():
     model = softmap.Model(
         rng.normal(size=(n, 5)), edges, softmap.TruncatedLinear(weights, rng.uniform(0, 4, n - 1))
     )
-    lam = rng.normal(size=int(model.half_offset[-1]))
+    lam = rng.normal(size=int(model.network.half_offset[-1]))
     held = native(model)
     bounds = {core.dual_bound(held, lam, 0.3, threads) for threads in (1, 2, 3, 5)}
     assert len(bounds) == 1

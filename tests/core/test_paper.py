@@ -29,12 +29,12 @@ def _words(seed):
 
 
 def _order(model):
-    return core.StarOrder(layout(model))
+    return core.StarOrder(layout(model.network))
 
 
 def _star_index(model):
     """Place in λ of every entry in star order."""
-    return np.concatenate([np.r_[model.half_slice(h)] for h in model.graph.half])
+    return np.concatenate([np.r_[model.network.half_slice(h)] for h in model.network.graph.half])
 
 
 def _switches(name):
@@ -91,7 +91,7 @@ def _native_accelerated(name, model, eta, lam, words):
     printed, order = name.endswith("printed"), _order(model)
     v, w, theta = lam.copy(), lam.copy() if printed else np.zeros_like(lam), 1.0
     _, order_of, scheme = paper.ALGORITHMS[name]
-    gain = gains(model, order_of, order_of(model), scheme, eta)
+    gain = gains(model.network, order_of, order_of(model), scheme, eta)
     if order_of is paper.edges:
         gain = np.full(model.n, gain[0])
     run = core.AcceleratedRun(order, v, w, gain)
@@ -102,7 +102,7 @@ def _native_accelerated(name, model, eta, lam, words):
 
 def _first(model, seed):
     """A random λ, 0 on forbidden states."""
-    excluded = [np.isposinf(model.unary_of(int(i))) for i in model.edges.reshape(-1)]
+    excluded = [np.isposinf(model.network.unary_of(int(i))) for i in model.edges.reshape(-1)]
     return np.where(np.concatenate(excluded), 0.0, random_lam(model, seed))
 
 
@@ -145,12 +145,12 @@ def test_blocks_are_drawn_from_the_papers_distributions(stars):
     seen = np.zeros(halves)
     for _ in range(20_000):
         first, size = core.draw_block(order, stars, words)
-        block = model.graph.half[first : first + size]
+        block = model.network.graph.half[first : first + size]
         node = model.edges.reshape(-1)[block[0]]
-        assert sorted(block) == (paper.N(model, node) if stars else [block[0]])
+        assert sorted(block) == (paper.N(model.network, node) if stars else [block[0]])
         seen[block] += 1
-    observed = seen[[paper.N(model, i)[0] for i in range(model.n)]] if stars else seen
-    p = model.graph.degree / halves if stars else np.full(halves, 1 / halves)
+    observed = seen[[paper.N(model.network, i)[0] for i in range(model.n)]] if stars else seen
+    p = model.network.graph.degree / halves if stars else np.full(halves, 1 / halves)
     assert observed.sum() == 20_000
     assert twins.chance_of(observed, 20_000 * p) > 1e-3
 
@@ -187,11 +187,16 @@ def test_begin_fills_what_follows_from_lam(model, seed, eta):
     first, index = _first(model, seed), _star_index(model)
     arrays = StandardArrays.at(model, first[index])
     arrays.run(_order(model)).begin(eta)
-    marginals = [np.exp(paper.log_S(model, first, eta, h)) for h in model.graph.half]
+    marginals = [
+        np.exp(paper.log_S(model.network, first, eta, h)) for h in model.network.graph.half
+    ]
     np.testing.assert_allclose(arrays.S, np.concatenate(marginals), atol=1e-11)
-    mu = [np.exp(paper.log_mu(model, first, eta, i)) for i in range(model.n)]
+    mu = [np.exp(paper.log_mu(model.network, first, eta, i)) for i in range(model.n)]
     np.testing.assert_allclose(arrays.mu, np.concatenate(mu), atol=1e-11)
-    norms = [np.abs(paper.nu(model, first, eta, [h])).sum() ** 2 for h in model.graph.half]
+    norms = [
+        np.abs(paper.nu(model.network, first, eta, [h])).sum() ** 2
+        for h in model.network.graph.half
+    ]
     np.testing.assert_allclose(arrays.half[:, NORM], norms, atol=1e-10)
     assert arrays.total[0] == arrays.total[2] == pytest.approx(math.fsum(norms), abs=1e-10)
 
@@ -200,7 +205,7 @@ def test_begin_fills_what_follows_from_lam(model, seed, eta):
 def test_the_running_sum_does_not_drift(name):
     """After many updates the sum still is what its terms add up to, to thirty digits."""
     model = generators.random_tree(12, 3, seed=1)
-    arrays = StandardArrays.at(model, np.zeros(int(model.half_offset[-1])))
+    arrays = StandardArrays.at(model, np.zeros(int(model.network.half_offset[-1])))
     run, words = arrays.run(_order(model)), _words(0)
     run.begin(10.0)
     start = arrays.total[0]
@@ -212,7 +217,10 @@ def test_work_counts_messages():
     model = generators.erdos_renyi(9, seed=0)
     order = _order(model)
     for stars in (False, True):
-        arrays, words = StandardArrays.at(model, np.zeros(int(model.half_offset[-1]))), _words(3)
+        arrays, words = (
+            StandardArrays.at(model, np.zeros(int(model.network.half_offset[-1]))),
+            _words(3),
+        )
         run, again = arrays.run(order), words.copy()
         run.begin(50.0)
         expected = sum(core.draw_block(order, stars, again)[1] for _ in range(40))
@@ -226,7 +234,7 @@ def test_work_counts_messages():
 def test_arrays_of_the_wrong_size_are_refused():
     model = generators.erdos_renyi(6, seed=0)
     order = _order(model)
-    arrays = StandardArrays.at(model, np.zeros(int(model.half_offset[-1])))
+    arrays = StandardArrays.at(model, np.zeros(int(model.network.half_offset[-1])))
     for name, array in vars(arrays).items():
         with pytest.raises(ValueError, match=name):
             arrays.run(order, **{name: array[:-1].copy()})
@@ -242,7 +250,7 @@ def test_arrays_of_the_wrong_size_are_refused():
 @pytest.mark.parametrize("stars", [False, True])
 def test_sums_of_another_number_of_blocks_are_refused(stars):
     model = generators.erdos_renyi(6, seed=0)
-    run = StandardArrays.at(model, np.zeros(int(model.half_offset[-1]))).run(_order(model))
+    run = StandardArrays.at(model, np.zeros(int(model.network.half_offset[-1]))).run(_order(model))
     run.begin(1.0)
     count = model.n if stars else 2 * model.m
     run.run(1.0, stars, True, 1, _words(0), np.linspace(0.0, 1.0, count))
@@ -254,7 +262,7 @@ def test_arrays_of_another_kind_are_refused():
     """A converted copy would be written in vain."""
     model = generators.erdos_renyi(6, seed=0)
     order = _order(model)
-    arrays = StandardArrays.at(model, np.zeros(int(model.half_offset[-1])))
+    arrays = StandardArrays.at(model, np.zeros(int(model.network.half_offset[-1])))
     frozen = arrays.lam.copy()
     frozen.flags.writeable = False
     for lam in (arrays.lam.astype(np.float32), np.repeat(arrays.lam, 2)[::2], frozen):
@@ -266,7 +274,7 @@ def test_numbers_without_meaning_are_refused():
     with pytest.raises(ValueError, match="bound must be positive, not 0"):
         core.random_below(_words(0), 0)
     model = generators.erdos_renyi(6, seed=0)
-    arrays = StandardArrays.at(model, np.zeros(int(model.half_offset[-1])))
+    arrays = StandardArrays.at(model, np.zeros(int(model.network.half_offset[-1])))
     run = arrays.run(_order(model))
     run.begin(1.0)
     with pytest.raises(ValueError, match="count must not be negative, not -1"):

@@ -67,16 +67,16 @@ def model_of(family: str) -> Model:
 def digest_of(family: str, threads: int) -> str:
     """λ and its bound after smooth passes, then after hard ones, with the labels read off them."""
     model = model_of(family)
-    chains = Chains(model, threads)
+    chains = Chains(model.network, threads)
     state = chains.start(None)
     digest = hashlib.sha256()
     for eta in (4.0, 60.0, math.inf):
         chains.passes(state, 5, eta, momentum=eta < math.inf)
         lam = proving_lam(chains, state)
         digest.update(chains.loops.lam(state.msg).tobytes())
-        digest.update(float(dual_bound(model, lam)).hex().encode())
+        digest.update(float(dual_bound(model.network, lam)).hex().encode())
     labels = np.empty(model.n, dtype=np.int64)
-    core.read_labels(layout(model), chains.plan.native, state.msg, TIE, labels, threads)
+    core.read_labels(layout(model.network), chains.plan.native, state.msg, TIE, labels, threads)
     digest.update(labels.tobytes())
     return digest.hexdigest()[:16]
 

@@ -32,7 +32,7 @@ def dense(seed):
 
 
 def optimum(model):
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_visible]]
+    ranges = [range(int(d)) for d in model.num_labels[: model.network.num_visible]]
     return float(np.min(model.energy(np.array(list(itertools.product(*ranges))))))
 
 

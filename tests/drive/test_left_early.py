@@ -21,7 +21,7 @@ OPTIONS = {"goal": "optimal", "threads": 1}
 
 def holds(model, folder):
     """The checkpoint and the proof of a run are there, and true."""
-    proved = check_proof(folder / "proof", model)
+    proved = check_proof(folder / "proof", model.network)
     again = softmap.resume(folder / "run.npz", model, max_work=1, threads=1)
     assert proved.bound <= again.energy
     return again

@@ -32,7 +32,7 @@ def test_a_run_whose_set_up_does_not_end_has_an_answer(goal: str) -> None:
     result = softmap.solve(model, time_limit=0.3, goal=goal)
     assert result.status is Status.TIME_LIMIT
     assert result.sweeps == 0
-    assert result.bound >= dual_bound(model, np.zeros(model.half_size))
+    assert result.bound >= dual_bound(model.network, np.zeros(model.network.half_size))
     assert result.energy == model.energy(result.labels)
     assert softmap.verify(result).holds
 
@@ -41,7 +41,7 @@ def test_a_limit_of_zero_leaves_the_bound_of_zero_and_labels() -> None:
     model = softmap.generators.potts_grid(12, 12, 3, seed=1)
     result = softmap.solve(model, time_limit=0.0)
     assert result.status is Status.TIME_LIMIT
-    assert result.bound == dual_bound(model, np.zeros(model.half_size))
+    assert result.bound == dual_bound(model.network, np.zeros(model.network.half_size))
     assert softmap.verify(result).holds
 
 
@@ -99,7 +99,7 @@ def test_slices_end_before_the_run_is_closed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Anneal, "step", slow)
     result = softmap.solve(model, goal="lp", time_limit=0.05, lp_gap=0.0)
     assert result.status in (Status.TIME_LIMIT, Status.OPTIMAL, Status.GAP)
-    assert result.bound >= dual_bound(model, np.zeros(model.half_size))
+    assert result.bound >= dual_bound(model.network, np.zeros(model.network.half_size))
     assert steps or result.sweeps == 0
 
 
@@ -129,9 +129,9 @@ def test_energies_without_the_graph_are_those_with_it() -> None:
     for seed in range(5):
         model = softmap.generators.random_grid(7, 9, seed=seed)
         labels = np.random.default_rng(seed).integers(0, model.num_labels.min(), model.n)
-        alone, first = energy_of(model, labels), cheapest(model, model.unary)
+        alone, first = energy_of(model.network, labels), cheapest(model.network, model.unary)
         assert "graph" not in vars(model.network)
-        layout(model)
+        layout(model.network)
         assert "graph" in vars(model.network)
-        assert energy_of(model, labels) == alone
-        assert np.array_equal(cheapest(model, model.unary), first)
+        assert energy_of(model.network, labels) == alone
+        assert np.array_equal(cheapest(model.network, model.unary), first)

@@ -14,7 +14,7 @@ from support.stage_runs import suits
 
 def test_the_entries_of_a_tree_are_those_of_its_edges():
     model = softmap.generators.random_tree(30, 4, seed=1)
-    assert elimination_order(model, 1e9).entries == 29 * 16 + 4
+    assert elimination_order(model.network, 1e9).entries == 29 * 16 + 4
 
 
 def test_a_narrow_model_whose_relaxation_is_loose_is_proved():
@@ -24,7 +24,7 @@ def test_a_narrow_model_whose_relaxation_is_loose_is_proved():
     weights = rng.normal(size=len(edges))
     tables = weights[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
     model = softmap.Model(rng.normal(size=(2000, 2)) * 0.1, edges, tables)
-    assert elimination_order(model, 1e9).entries < 5e5
+    assert elimination_order(model.network, 1e9).entries < 5e5
     result = softmap.solve(model, threads=1)
     assert result.status is softmap.Status.OPTIMAL
     assert result.proof.kind == "search"
@@ -41,7 +41,7 @@ def network(seed, labels=15):
 
 def test_factors_with_large_tables_are_eliminated_before_any_pass(tmp_path):
     model, (a, b, c) = network(1, labels=12)
-    assert model.unary.size > 3 * 12**4
+    assert model.network.unary.size > 3 * 12**4
     # dynamic programming by hand, over the last variable, then over the first one
     rest = b[..., None] + c[None]
     best = ((a.min(axis=0)[..., None] + rest.min(axis=-1)).min(axis=0)).min()

@@ -39,21 +39,21 @@ def test_labels_of_a_chain_have_the_energy_that_is_stated_under_a_time_limit(lim
 
 def test_every_way_to_read_labels_off_completes_running_variables() -> None:
     model = counted(40)
-    assert len(model.running)
+    assert len(model.network.running)
     rng = np.random.default_rng(1)
     for read in (softmap.labels.round_nodes, softmap.labels.cheapest):
-        labels = read(model, rng.random(model.unary.size))
-        assert model.energy(labels) == model.energy(labels[: model.num_visible]) < math.inf
+        labels = read(model.network, rng.random(model.network.unary.size))
+        assert model.energy(labels) == model.energy(labels[: model.network.num_visible]) < math.inf
 
 
 def test_labels_that_are_kept_have_the_cost_of_the_visible_ones() -> None:
     model = counted(40)
-    best = Best(Problem.plain(model))
-    labels = np.zeros(model.num_variables, dtype=np.int64)
-    labels[: model.num_visible] = 1  # all counts are wrong
+    best = Best(Problem.plain(model.network))
+    labels = np.zeros(model.network.num_variables, dtype=np.int64)
+    labels[: model.network.num_visible] = 1  # all counts are wrong
     assert model.energy(labels) == math.inf
     assert best.offer_labels(labels)
-    assert best.energy == model.energy(best.labels[: model.num_visible]) < math.inf
+    assert best.energy == model.energy(best.labels[: model.network.num_visible]) < math.inf
 
 
 # --- the primal value is the cost of the marginals ------------------------------------------------
@@ -74,8 +74,8 @@ def exact_cost(result: softmap.Result) -> Fraction:
     model, edges = result.model, result.edge_marginals
     pairs = list(zip(model.unary.tolist(), result.node_marginals.tolist(), strict=True))
     for e in range(model.m):
-        own = edges[model.edge_offset[e] : model.edge_offset[e + 1]]
-        pairs += zip(model.table(e).ravel().tolist(), own.tolist(), strict=True)
+        own = edges[model.network.edge_offset[e] : model.network.edge_offset[e + 1]]
+        pairs += zip(model.network.table(e).ravel().tolist(), own.tolist(), strict=True)
     return Fraction(model.constant) + sum(
         (Fraction(c) * Fraction(mu) for c, mu in pairs if mu), Fraction(0)
     )
@@ -86,7 +86,7 @@ def test_primal_is_the_cost_of_the_marginals_with_weights_and_ties() -> None:
     for _ in range(12):
         model = weighted(rng)
         result = softmap.solve(model, goal="lp", max_work=40 * model.m)
-        size = float(sum(np.abs(model.table(e)).max() for e in range(model.m)))
+        size = float(sum(np.abs(model.network.table(e)).max() for e in range(model.m)))
         assert float(exact_cost(result)) == pytest.approx(result.primal, abs=1e-12 * size)
         assert softmap.verify(result).holds
 
@@ -146,7 +146,7 @@ def test_labels_of_a_factor_with_many_joint_states_are_improved() -> None:
     costs = rng.random((2,) * 17)
     model = softmap.Model.from_factors([2] * 17, [(tuple(range(17)), costs)])
     start = np.zeros(17, dtype=np.int64)
-    found = softmap.labels.neighbourhoods(model, start, work=100_000)
+    found = softmap.labels.neighbourhoods(model.network, start, work=100_000)
     assert model.energy(found) <= model.energy(start)
     result = softmap.solve(model)
     assert result.energy == model.energy(result.labels) == costs.min()
@@ -158,7 +158,7 @@ def test_an_exact_search_tells_many_labels_apart() -> None:
     table = rng.random((70_000, 3))
     table[66_000, 1] = -5.0
     model = softmap.Model(unary, [[0, 1]], [table])
-    found = ExactSearch(flatten(model)).run()
+    found = ExactSearch(flatten(model.network)).run()
     assert found.labels is not None
     assert found.labels.tolist() == [66_000, 1]
 

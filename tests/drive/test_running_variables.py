@@ -32,7 +32,7 @@ def least(model: softmap.Model) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_labels_of_a_grid_have_its_shape_and_are_taken_in_it(seed: int) -> None:
     model = counted(seed).with_shape((ROWS, COLUMNS))
-    assert model.num_variables > model.num_visible == N
+    assert model.network.num_variables > model.network.num_visible == N
     result = softmap.solve(model)
     assert result.labels.shape == (ROWS, COLUMNS)
     assert result.labels.sum() == CHOSEN
@@ -59,8 +59,8 @@ def test_names_are_those_of_the_visible_variables() -> None:
 def test_a_warm_start_completes_the_labels_of_the_earlier_result(grid: bool) -> None:
     model = counted(1).with_shape((ROWS, COLUMNS)) if grid else counted(1)
     first = softmap.solve(model)
-    noise = 0.05 * np.random.default_rng(2).normal(size=model.num_visible * 2)
-    unary = model.unary.copy()
+    noise = 0.05 * np.random.default_rng(2).normal(size=model.network.num_visible * 2)
+    unary = model.network.unary.copy()
     unary[: len(noise)] += noise
     other = model.replace(unary=unary)
     again = softmap.solve(other, warm_start=first)
@@ -80,7 +80,7 @@ def test_ranked_labellings_and_archives_show_the_grid(tmp_path) -> None:
     result.save(tmp_path / "result.npz")
     assert softmap.load_result(tmp_path / "result.npz") == result
     copy = pickle.loads(pickle.dumps(model))
-    assert copy.num_visible == N
+    assert copy.network.num_visible == N
     assert copy.fingerprint() == model.fingerprint()
     assert softmap.load_result(tmp_path / "result.npz", copy).labels.shape == (ROWS, COLUMNS)
     page = result.report(tmp_path / "page.html").read_text()
@@ -99,7 +99,7 @@ def test_the_relaxation_of_an_assignment_ends_with_labels(seed):
     flow, distance = rng.integers(0, 9, (2, 7, 7))
     lines = [" ".join(map(str, row)) for row in (*flow, *distance)]
     model = softmap.io.parse("\n".join(["7", *lines]).encode(), "qap", one_to_one=True)
-    result = softmap.solve(model, goal="lp", threads=1, max_work=600 * model.m)
+    result = softmap.solve(model, goal="lp", threads=1, max_work=600 * model.network.m)
     assert result.found
     assert len(set(result.labels)) == 7
     chosen = distance[np.ix_(result.labels, result.labels)]

@@ -90,7 +90,7 @@ def known(name: str) -> tuple[Model, float, float]:
 @pytest.mark.parametrize("method", METHODS)
 def test_promises_hold_for_every_method_and_kind_of_model(method, name):
     model, relaxed, best = known(name)
-    result = solve(model, **options_of(method, max_work=2 * model.m * 60))
+    result = solve(model, **options_of(method, max_work=2 * model.network.m * 60))
     promised(result, model, relaxed, best)
     assert result.status in (*PROVED, Status.LP_GAP, Status.WORK_LIMIT)
 
@@ -112,7 +112,7 @@ def test_the_annealed_solvers_close_the_gap(method, name):
 @given(model=models(), method=st.sampled_from(list(METHODS)))
 def test_promises_hold_for_random_models_of_every_family(model, method):
     relaxed, (best, _) = lp.solve(model).value, brute_force(model)
-    result = solve(model, **options_of(method, max_work=2 * model.m * 40))
+    result = solve(model, **options_of(method, max_work=2 * model.network.m * 40))
     promised(result, model, relaxed, best)
 
 
@@ -120,8 +120,8 @@ def test_the_judge_lives_with_labels_that_break_constraints():
     """Three variables that must all differ cannot with two labels, but the LP has a point."""
     model = Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], Tables([UNEQUAL] * 3))
     algorithm = make("trws", eta=None, threads=1)
-    state = algorithm.init(model, None, 0)
-    judge, search = Judge.of(model), LabelSearch(model)
+    state = algorithm.init(model.network, None, 0)
+    judge, search = Judge.of(model.network), LabelSearch(model.network)
     best = judge.best
     for _ in range(2):
         proposal = algorithm.propose(state)
@@ -174,7 +174,11 @@ def test_stops_after_work(method, problem):
     results = [solve(model, **options_of(method, max_work=most, **NEVER)) for _ in range(2)]
     for result in results:
         assert promised(result, model, relaxed).status is Status.WORK_LIMIT
-    step = 2 * model.m if method in PASSES else model.graph.degree.max() * METHODS[method].compared
+    step = (
+        2 * model.m
+        if method in PASSES
+        else model.network.graph.degree.max() * METHODS[method].compared
+    )
     assert most <= results[0].work < most + step
     same_result(*results)
 
@@ -262,7 +266,7 @@ def test_constants_in_tables_do_not_matter(method):
     nodes, edges = 100 * rng.normal(size=model.n), 100 * rng.normal(size=model.m)
     shifted = model.replace(
         unary=model.unary + np.repeat(nodes, model.num_labels),
-        potentials=[Tables([t + c for t, c in zip(model.tables(), edges, strict=True)])],
+        potentials=[Tables([t + c for t, c in zip(model.network.tables(), edges, strict=True)])],
         constant=-nodes.sum() - edges.sum(),
     )
     runs = [

@@ -24,7 +24,7 @@ class ChainDual:
     def __init__(self, model, eta):
         self.model, self.eta = model, eta
         self.unary = model.unary.reshape(-1, LABELS)
-        tables = {tuple(e): model.table(k) for k, e in enumerate(model.edges.tolist())}
+        tables = {tuple(e): model.network.table(k) for k, e in enumerate(model.edges.tolist())}
         self.labellings = []
         for chain in CHAINS:
             labels = np.array(list(itertools.product(range(LABELS), repeat=len(chain))))

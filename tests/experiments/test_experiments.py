@@ -158,13 +158,15 @@ def test_points_are_projections_and_exchanges_have_a_column_of_their_own():
     for method in (Method("smp", "standard"), Method("emp", "proved")):
         unit = trials.Unit("x", graph, method, 100.0, 1, (7, 60))
         algorithm = method.make(100.0)
-        state = algorithm.init(model, None, trials.trial_seed(0, 1))
+        state = algorithm.init(model.network, None, trials.trial_seed(0, 1))
         algorithm.step(state, 60)
         lam = trials.current(algorithm, state)
         nodes = dual.node_marginals(lam)
         point = trials.follow(unit)[-1]
         assert point.primal == pytest.approx(projected_cost(dual, lam, nodes), abs=1e-12)
-        assert point.exchanged == pytest.approx(couple(model, nodes, lam, 100.0).cost, abs=1e-12)
+        assert point.exchanged == pytest.approx(
+            couple(model.network, nodes, lam, 100.0).cost, abs=1e-12
+        )
         assert point.exchanged < point.primal - 1e-3
         assert math.isnan(trials.follow(unit)[0].exchanged)
         kept = algorithm.propose(state).lam
@@ -183,8 +185,8 @@ def test_a_prefix_of_a_run_is_a_run():
 
 
 def test_iterates_that_diverge_cost_infinitely_much():
-    evaluator = Evaluator(Graph(9, 3, 0).model())
-    lam = np.full(evaluator.model.half_size, np.nan)
+    evaluator = Evaluator(Graph(9, 3, 0).model().network)
+    lam = np.full(evaluator.model.network.half_size, np.nan)
     assert evaluator.projected(lam, 100.0) == math.inf
     assert evaluator.exchanged(lam, 100.0).cost == math.inf
 
@@ -195,7 +197,7 @@ def test_every_method_of_the_figures_can_be_made():
     every = (*PAPER, *solvers(), *settled)
     for method in every:
         algorithm = method.make(50.0, 10)
-        state = algorithm.init(model, None, 0)
+        state = algorithm.init(model.network, None, 0)
         algorithm.step(state, 3)
         assert np.isfinite(algorithm.propose(state).lam).all(), method.label
     assert len({m.label for m in every}) == len(every)

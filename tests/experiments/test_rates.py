@@ -21,7 +21,7 @@ PAPERS = theory.Sizes(n=100, m=271, d=3, cost=1.0, min_degree=1, max_degree=11)
 
 
 def spreads(model, lam):
-    parts = [lam[model.half_slice(h)] for h in range(2 * model.m)]
+    parts = [lam[model.network.half_slice(h)] for h in range(2 * model.m)]
     return np.array([part.max() - part.min() for part in parts])
 
 

@@ -46,7 +46,7 @@ def least_value(dual):
     def gradient(lam):
         return np.concatenate([dual.gradient(lam, h) for h in halves])
 
-    start = np.zeros(dual.model.half_size)
+    start = np.zeros(dual.model.network.half_size)
     return minimize(dual.value, start, jac=gradient, options={"gtol": 1e-9}).fun
 
 
@@ -54,7 +54,7 @@ def opposite(model, lam):
     """λ with constants added so that the extreme entries of every λ_h are opposite."""
     out = lam.copy()
     for h in range(2 * model.m):
-        part = model.half_slice(h)
+        part = model.network.half_slice(h)
         out[part] -= (lam[part].max() + lam[part].min()) / 2
     return out
 
@@ -68,14 +68,14 @@ def test_start_and_distance(model, blocks, eta):
     s = theory.sizes(model)
     dual, least, lam = minimiser(model, eta)
     assert dual.value(np.zeros_like(lam)) - least <= rates.initial_error(s) + 1e-9
-    weight = RegularisedDual(model, eta, 0.0, blocks).weight
+    weight = RegularisedDual(model.network, eta, 0.0, blocks).weight
     radius = rates.block_distance(s, eta, blocks)
     assert (weight * opposite(model, lam) ** 2).sum() <= radius * (1 + 1e-6)
     assert radius <= rates.block_weights(s, eta, blocks)
-    first = [model.half_slice(h).start for h in range(2 * model.m)]
+    first = [model.network.half_slice(h).start for h in range(2 * model.m)]
     trace = s.d * rates.spread(s) ** 2 * weight[first].sum()
     assert trace <= rates.block_weights(s, eta, blocks) * (1 + 1e-12)
-    degree = model.graph.degree[model.edges.reshape(-1)]
+    degree = model.network.graph.degree[model.edges.reshape(-1)]
     assert (eta * (degree + 2) / 2 <= 3 / 8 * weight[first] * (1 + 1e-12)).all()
 
 
@@ -88,7 +88,7 @@ def test_the_cost_of_a_point_at_small_regularised_error(model, blocks, seed):
     s, eta = theory.sizes(model), 2.0
     rng = np.random.default_rng(seed)
     delta = 10 ** rng.uniform(-4, 0) / s.half_edges**2
-    dual, smooth = RegularisedDual(model, eta, delta, blocks), SmoothedDual(model, eta)
+    dual, smooth = RegularisedDual(model.network, eta, delta, blocks), SmoothedDual(model, eta)
     weight = delta * dual.weight
 
     def smooth_value(lam):
@@ -97,7 +97,9 @@ def test_the_cost_of_a_point_at_small_regularised_error(model, blocks, seed):
     def gradient(lam):
         return smooth.gradient(lam) + weight * lam
 
-    best = minimize(smooth_value, np.zeros(model.half_size), jac=gradient, method="L-BFGS-B")
+    best = minimize(
+        smooth_value, np.zeros(model.network.half_size), jac=gradient, method="L-BFGS-B"
+    )
     lam = best.x + random_lam(model, seed, 10 ** rng.uniform(-3, 0))
     error = math.sqrt(2 * max(smooth_value(lam) - best.fun, 0.0))
     radius = math.sqrt(rates.block_distance(s, eta, blocks))

@@ -23,13 +23,13 @@ LOG4 = math.log(4)
 
 
 def halves(model, nu):
-    return np.add.reduceat(np.abs(nu), model.half_offset[:-1])
+    return np.add.reduceat(np.abs(nu), model.network.half_offset[:-1])
 
 
 def minimiser(model, eta):
     """L* and a minimiser of L, by a general-purpose method."""
     dual = SmoothedDual(model, eta)
-    start = np.zeros(int(model.half_offset[-1]))
+    start = np.zeros(int(model.network.half_offset[-1]))
     options = {"maxiter": 2000, "gtol": 1e-9, "ftol": 1e-15}
     found = minimize(dual.value, start, jac=dual.gradient, method="L-BFGS-B", options=options)
     return dual, found.fun, found.x
@@ -61,7 +61,7 @@ def test_bounds_on_the_dual_optimum(model, eta):
 
 def _centred(model, lam):
     """λ minus a constant per message, which L does not feel and which shortens it."""
-    blocks = [lam[model.half_slice(h)] for h in range(2 * model.m)]
+    blocks = [lam[model.network.half_slice(h)] for h in range(2 * model.m)]
     return np.concatenate([b - b.mean() for b in blocks])
 
 

@@ -136,7 +136,7 @@ def whole_model(path: Path) -> None:
     import softmap
 
     found = softmap.read(str(path))
-    assert found.num_visible == model_of(path.parent).num_visible
+    assert found.network.num_visible == model_of(path.parent).num_visible
 
 
 def whole_text(path: Path) -> None:
@@ -179,13 +179,13 @@ def whole_experiment(path: Path) -> None:
 def whole_binary(path: Path) -> None:
     import softmap
 
-    assert softmap.read(str(path)).num_variables == BITS
+    assert softmap.read(str(path)).network.num_variables == BITS
 
 
 def whole_network(path: Path) -> None:
     import softmap
 
-    assert softmap.read(str(path)).num_variables
+    assert softmap.read(str(path)).network.num_variables
 
 
 def whole_export(path: Path) -> None:

@@ -84,7 +84,7 @@ def search(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.generators.erdos_renyi(11, 3, seed=seed)
 
     def run() -> tuple[float, float]:
-        found = ExactSearch(model, threads=4, split_work=0, dp_limit=0.0).run()
+        found = ExactSearch(model.network, threads=4, split_work=0, dp_limit=0.0).run()
         return found.lower_bound, exact_energy(model, found)
 
     return model, run
@@ -95,7 +95,7 @@ def elimination(seed: int) -> tuple[softmap.Model, Run]:
 
     def run() -> tuple[float, float]:
         options = {"presolve": False, "ascent": False, "search_first": 0.0}
-        found = ExactSearch(model, threads=2, **options).run()
+        found = ExactSearch(model.network, threads=2, **options).run()
         return found.lower_bound, exact_energy(model, found)
 
     return model, run
@@ -112,10 +112,12 @@ def cut(seed: int) -> tuple[softmap.Model, Run]:
 
     def run() -> tuple[float, float]:
         if seed % 2 == 0:
-            labels, lam = solve_binary(model)
-            return float(softmap.relaxation.bounds.dual_bound(model, lam)), energy_of(labels)
-        labels = np.zeros(model.num_variables, dtype=np.int64)
-        fusion = Fusion(model, threads=4)
+            labels, lam = solve_binary(model.network)
+            return float(softmap.relaxation.bounds.dual_bound(model.network, lam)), energy_of(
+                labels
+            )
+        labels = np.zeros(model.network.num_variables, dtype=np.int64)
+        fusion = Fusion(model.network, threads=4)
         try:
             Expansions(fusion).run(labels)
         finally:
@@ -130,7 +132,7 @@ def cut(seed: int) -> tuple[softmap.Model, Run]:
 
 def tightening(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.generators.erdos_renyi(7, 3, seed=seed)
-    lam, labels = np.zeros(int(model.half_offset[-1])), np.zeros(7, dtype=np.int64)
+    lam, labels = np.zeros(int(model.network.half_offset[-1])), np.zeros(7, dtype=np.int64)
 
     def run() -> tuple[float, float]:
         found, _ = tightened(model, lam.copy(), labels.copy(), max_work=3000)
@@ -144,7 +146,7 @@ def feasibility(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.generators.ragged_constrained(7, seed=seed)
 
     def run() -> tuple[float, float]:
-        found = find_feasible(model, None)
+        found = find_feasible(model.network, None)
         return -math.inf, math.inf if found is None else float(model.energy(found))
 
     return model, run
@@ -176,9 +178,11 @@ def cores(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.generators.erdos_renyi(7, 2, seed=seed)
 
     def run() -> tuple[float, float]:
-        found = CoreGuided(model)
+        found = CoreGuided(model.network)
         labels = found.run()
-        return found.bound + model.constant, float(model.energy(labels[: model.num_visible]))
+        return found.bound + model.constant, float(
+            model.energy(labels[: model.network.num_visible])
+        )
 
     return model, run
 
@@ -193,7 +197,7 @@ def semidefinite(seed: int) -> tuple[softmap.Model, Run]:
     never = core.Deadline(math.inf)
 
     def run() -> tuple[float, float]:
-        tree = SpinTree(SpinForm.of(model), seed, steps, logged=True)
+        tree = SpinTree(SpinForm.of(model.network), seed, steps, logged=True)
         tree.relax(3, never, never)
         energy = float(model.energy(tree.labels(7)))
         tree.run(energy, never, never)
@@ -283,7 +287,7 @@ def one_run(run: Run, optimum: float) -> str:
 
 def least_energy(model: softmap.Model) -> float:
     """The least energy over all labellings."""
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    ranges = [range(int(d)) for d in model.network.num_labels[: model.network.num_variables]]
     return float(np.min(model.energy(np.array(list(itertools.product(*ranges))))))
 
 

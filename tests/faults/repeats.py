@@ -28,7 +28,7 @@ Answer = tuple[object, ...]
 
 def search(seed: int, threads: int) -> Answer:
     model = softmap.generators.erdos_renyi(26, 3, seed=seed)
-    found = ExactSearch(model, threads=threads, split_work=0, dp_limit=0.0).run()
+    found = ExactSearch(model.network, threads=threads, split_work=0, dp_limit=0.0).run()
     energy = float(model.energy(found.labels))
     assert found.complete
     return round(energy, 9), round(found.lower_bound, 6)
@@ -37,7 +37,7 @@ def search(seed: int, threads: int) -> Answer:
 def elimination(seed: int, threads: int) -> Answer:
     model = softmap.generators.potts_grid(4, 6, 3, seed=seed)
     options = {"presolve": False, "ascent": False, "search_first": 0.0}
-    found = ExactSearch(model, threads=threads, **options).run()
+    found = ExactSearch(model.network, threads=threads, **options).run()
     return float(model.energy(found.labels)), found.lower_bound
 
 
@@ -50,7 +50,7 @@ def passes(seed: int, threads: int) -> Answer:
 
 def cuts(seed: int, threads: int) -> Answer:
     model = softmap.generators.potts_grid(10, 10, 3, seed=seed)
-    labels, fusion = np.zeros(100, dtype=np.int64), Fusion(model, threads=threads)
+    labels, fusion = np.zeros(100, dtype=np.int64), Fusion(model.network, threads=threads)
     Expansions(fusion).run(labels)
     fusion.release()
     return (float(model.energy(labels)),)

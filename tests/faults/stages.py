@@ -309,7 +309,7 @@ def instrument() -> None:
 
 def least_energy(model: softmap.Model) -> float:
     """The least energy over all labellings."""
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_visible]]
+    ranges = [range(int(d)) for d in model.num_labels[: model.network.num_visible]]
     return float(np.min(model.energy(np.array(list(itertools.product(*ranges))))))
 
 
@@ -355,7 +355,7 @@ def _false_files(
 ) -> str:
     slack = 1e-9 * (1.0 + abs(optimum))
     if (place / "proof").exists():
-        proved = float(check_proof(place / "proof", model).bound)
+        proved = float(check_proof(place / "proof", model.network).bound)
         if proved > optimum + slack:
             return f"the proof proves {proved!r}, the optimum is {optimum!r}"
         if proved < result.bound - slack and not any("proof" in one for one in said):

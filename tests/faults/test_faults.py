@@ -74,7 +74,10 @@ def test_an_archive_that_cannot_be_read_says_why(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["kind", "half"])
 def test_arrays_that_are_refused_are_released(name):
     model = softmap.generators.random_tree(5, seed=1)
-    whole = _arrays(model) | {"start": model.graph.start, "half": model.graph.half}
+    whole = _arrays(model.network) | {
+        "start": model.network.graph.start,
+        "half": model.network.graph.half,
+    }
     arrays = {k: np.ascontiguousarray(a) for k, a in whole.items()}
     arrays[name] = arrays[name][:-1].copy()
     before = sys.getrefcount(arrays["unary"])

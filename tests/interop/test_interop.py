@@ -275,9 +275,9 @@ def test_traces_become_frames():
 
 def test_only_the_users_variables_need_names(pgmpy):
     model = softmap.Model.from_factors([2] * 8, [softmap.Parity(range(8))])
-    assert model.num_visible < model.num_variables
+    assert model.network.num_visible < model.network.num_variables
     network = to_pgmpy(model, list("abcdefgh"))
     assert set("abcdefgh") < set(network.nodes())
-    assert len(network.nodes()) == model.num_variables
+    assert len(network.nodes()) == model.network.num_variables
     with pytest.raises(softmap.ModelError, match="8 different names"):
         to_pgmpy(model, list("abc"))

@@ -18,7 +18,7 @@ def test_columns_and_rows(text):
     model = softmap.io.parse(text)
     assert softmap.io.format_of("unknown", text) == "alist"
     words = [[0, 0, 0], [1, 1, 1], [1, 0, 0]]
-    assert [model.energy(model.complete(w)) for w in words] == [0.0, 0.0, np.inf]
+    assert [model.energy(model.network.complete(w)) for w in words] == [0.0, 0.0, np.inf]
 
 
 def test_empty_columns_and_rows():

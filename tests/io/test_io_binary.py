@@ -181,7 +181,7 @@ def test_opengm_round_trip_keeps_families(model):
 def test_npz_keeps_everything(model):
     again = parse_npz(content(model, "npz"))
     assert again.fingerprint() == model.fingerprint()
-    assert again.num_variables == model.num_variables
+    assert again.network.num_variables == model.network.num_variables
     assert same_energies(again, model, rtol=0)
 
 

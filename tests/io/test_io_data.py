@@ -27,9 +27,9 @@ def instance(request):
 
 def test_every_instance_is_read_and_has_the_documented_energy(instance):
     case, model = instance
-    assert model.num_variables == case.variables
+    assert model.network.num_variables == case.variables
     if not case.name.startswith("graph-matching"):
-        counts = model.num_labels[: model.num_variables]
+        counts = model.network.num_labels[: model.network.num_variables]
         assert (counts.min(), counts.max()) == (case.labels[0], case.labels[-1])
     solution = case.companion(".MAP")
     assert (solution is None) == (case.reference is None)
@@ -88,7 +88,11 @@ def test_multi_graph_file_is_read_block_by_block():
 def test_written_instances_have_the_same_energies(name, tmp_path):
     model = read_known(name)
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, model.num_labels[: model.num_variables], (50, model.num_variables))
+    labels = rng.integers(
+        0,
+        model.network.num_labels[: model.network.num_variables],
+        (50, model.network.num_variables),
+    )
     for suffix in (".uai.LG", ".cfn", ".h5", ".npz"):
         softmap.write(model, tmp_path / f"m{suffix}")
         again = softmap.read(tmp_path / f"m{suffix}")
@@ -107,9 +111,9 @@ MORE = sorted(
 def test_files_that_failed_for_small_reasons_are_read(path):
     """MaxSAT Evaluation headers, names of OPB variables, large weights, repeated names."""
     model = softmap.read(path)
-    labels = np.zeros(model.num_visible, dtype=int)
+    labels = np.zeros(model.network.num_visible, dtype=int)
     assert not np.isnan(model.energy(labels))
-    assert model.nbytes < 1 << 28
+    assert model.network.nbytes < 1 << 28
 
 
 def test_a_market_split_problem_is_small_enough_to_be_solved():
@@ -118,6 +122,6 @@ def test_a_market_split_problem_is_small_enough_to_be_solved():
     if not path.exists():
         pytest.skip("not among the instances")
     model = softmap.read(path)
-    assert model.n < 10_000
+    assert model.network.n < 10_000
     result = softmap.solve(model, time_limit=0.2)
     assert result.bound <= result.energy

@@ -53,4 +53,4 @@ def test_a_file_is_read_or_refused_with_its_line(name):
         with pytest.raises(softmap.FormatError, match=REFUSED[name]):
             softmap.read(ROOT / name)
     else:
-        assert softmap.read(ROOT / name).num_variables > 0
+        assert softmap.read(ROOT / name).network.num_variables > 0

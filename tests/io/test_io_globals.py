@@ -426,7 +426,7 @@ def test_they_cost_what_they_mean(name, seed):
         parts = [*(row[y] for row, y in zip(unary, x, strict=True)), case.cost(x)]
         expected.append(INF if max(parts) >= TOP else sum(parts))
     for model in (parse_wcsp(wcsp), parse_cfn(cfn)):
-        assert model.num_visible == N
+        assert model.network.num_visible == N
         assert model.energy(EVERY).tolist() == pytest.approx(expected)
 
 
@@ -530,8 +530,8 @@ def test_a_large_one_has_no_table():
     scope = " ".join(map(str, range(n)))
     head = f"toy {n} {n} 1 9\n" + " ".join([str(n)] * n)
     model = parse_wcsp(f"{head}\n{n} {scope} -1 salldiff var 9\n".encode())
-    assert model.num_visible == n
-    assert len(model.unary) < 40 * n * n
+    assert model.network.num_visible == n
+    assert len(model.network.unary) < 40 * n * n
     assert model.energy(range(n)) == 0
     assert model.energy([0, *range(n - 1)]) == INF
 
@@ -561,11 +561,11 @@ FILES = [_instance(name, 0)[2] for name in CASES]
 @settings(max_examples=100)
 def test_damaged_wcsp(text):
     with contextlib.suppress(softmap.SoftmapError):
-        assert parse_wcsp(text).num_visible > 0
+        assert parse_wcsp(text).network.num_visible > 0
 
 
 @given(damaged([cfn for _, cfn in FILES]))
 @settings(max_examples=100)
 def test_damaged_cfn(text):
     with contextlib.suppress(softmap.SoftmapError):
-        assert parse_cfn(text).num_visible > 0
+        assert parse_cfn(text).network.num_visible > 0

@@ -150,7 +150,7 @@ def test_names_of_pseudo_boolean_variables_are_kept():
     assert result.energy == 0
     assert result.as_dict() == {"y_x1_5": 0, "x0_0": 1, "b": 1}
     assert softmap.io.format_of("unknown", b"1 x0_0 1 x0_1 >= 1;") == "opb"
-    assert parse_opb(b"min: 1 x3;").num_variables == 3
+    assert parse_opb(b"min: 1 x3;").network.num_variables == 3
     assert parse_opb(b"min: 1 x3;").names is None
 
 
@@ -172,7 +172,7 @@ def test_detectors_in_bulk_are_the_parities_one_by_one(seed):
     unary = [((k,), -np.log([1 - p[k], p[k]])) for k in range(14)]
     one_by_one = softmap.Model.from_factors([2] * 14, [*unary, *parities])
     model = found.model(seen)
-    assert model.num_variables == one_by_one.num_variables > 14
+    assert model.network.num_variables == one_by_one.network.num_variables > 14
     every = rng.integers(0, 2, (200, 14))
     assert np.allclose(model.energy(every), one_by_one.energy(every))
     assert model.energy(happened) < np.inf
@@ -203,9 +203,9 @@ def test_products_of_long_constraints_are_variables(seed, monkeypatch) -> None:
     text = f"min: 2 x1 -3 x4 x6 ;\n[5] {' '.join(terms)} {relation} 1 ;\n+1 x2 +1 x5 >= 1 ;\n"
     table = parse_opb(text.encode())
     monkeypatch.setattr(logic, "LIMITS", dataclasses.replace(logic.LIMITS, joint_variables=6))
-    model, n = parse_opb(text.encode()), table.num_visible
-    assert model.num_visible > n
-    rest = list(itertools.product((0, 1), repeat=model.num_visible - n))
+    model, n = parse_opb(text.encode()), table.network.num_visible
+    assert model.network.num_visible > n
+    rest = list(itertools.product((0, 1), repeat=model.network.num_visible - n))
     for labels in rng.integers(0, 2, (40, n)).tolist():
         costs = model.energy(np.array([[*labels, *own] for own in rest]))
         assert costs.min() == table.energy(labels)
@@ -216,7 +216,7 @@ def test_products_of_named_literals_have_names() -> None:
     literals = [f"y{i}" for i in range(22)]
     text = "min: 1 y0 ;\n" + " ".join(f"+1 {a} ~{b}" for a, b in pairwise(literals)) + " >= 2 ;"
     model = parse_opb(text.encode())
-    assert model.num_visible == 22 + 21
+    assert model.network.num_visible == 22 + 21
     assert model.names.variables[22] == "y0 ~y1"
     with pytest.raises(softmap.FormatError, match=r"line 2: a constraint with fractions over 22"):
         parse_opb(text.replace("+1 y3 ~y4", "+1.5 y3 ~y4").encode())

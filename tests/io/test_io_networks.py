@@ -183,7 +183,7 @@ def test_an_order_with_parents_first_is_kept(suffix, tmp_path):
     model = _network(range(5), np.random.default_rng(21))
     softmap.write(model, tmp_path / f"m{suffix}")
     twin = softmap.read(tmp_path / f"m{suffix}")
-    assert twin.num_labels[:5].tolist() == model.num_labels[:5].tolist()
+    assert twin.network.num_labels[:5].tolist() == model.network.num_labels[:5].tolist()
     labels = softmap.solve(model).labels
     assert softmap.solve(twin).labels.tolist() == labels.tolist()
     assert twin.energy(labels) == pytest.approx(model.energy(labels))
@@ -195,7 +195,7 @@ def test_another_order_is_told(tmp_path):
         softmap.write(model, tmp_path / "m.xdsl")
     twin = softmap.read(tmp_path / "m.xdsl")
     order = [int(name.removeprefix("x")) for name in twin.names.variables]
-    assert twin.num_labels[:5].tolist() == model.num_labels[order].tolist()
+    assert twin.network.num_labels[:5].tolist() == model.network.num_labels[order].tolist()
     labels = softmap.solve(model).labels
     assert softmap.solve(twin).labels.tolist() == labels[order].tolist()
 
@@ -216,4 +216,4 @@ def test_names_that_a_format_cannot_hold_are_not_lost_in_silence(suffix, names, 
     model = softmap.Model(-np.log([[0.5, 0.5], [0.2, 0.8]])).with_names(names, states)
     with pytest.warns(softmap.FormatWarning, match="names of variables or states are not"):
         softmap.write(model, tmp_path / f"m{suffix}")
-    assert softmap.read(tmp_path / f"m{suffix}").num_variables == 2
+    assert softmap.read(tmp_path / f"m{suffix}").network.num_variables == 2

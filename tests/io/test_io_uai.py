@@ -42,7 +42,7 @@ def test_scopes_in_both_orders_are_merged_with_transposition():
 def test_repeated_large_scopes_become_one_auxiliary_variable():
     text = b"MARKOV 3 2 2 2 2 3 0 1 2 3 2 0 1 8 0 1 2 3 4 5 6 7 8 0 10 20 30 40 50 60 70"
     model = parse_uai(text, values="cost")
-    assert model.n - model.num_variables == 1
+    assert model.network.n - model.network.num_variables == 1
     assert model.energy([0, 1, 1]) == 3 + 50
 
 

@@ -32,10 +32,15 @@ def test_wcsp_shared_tables_stay_shared():
 
 def whole(model: softmap.Model) -> softmap.Model:
     """Round all costs to halves and lift the constant: WCSP holds no negative sums."""
-    halves = [softmap.Tables([np.round(2 * t) / 2 for t in model.tables()])] if model.m else []
+    halves = (
+        [softmap.Tables([np.round(2 * t) / 2 for t in model.network.tables()])] if model.m else []
+    )
     edges = [(model.edges, p) for p in halves]
     return softmap.Model(
-        [np.round(2 * model.unary_of(i)) / 2 for i in range(model.n)], None, edges, constant=500.0
+        [np.round(2 * model.network.unary_of(i)) / 2 for i in range(model.n)],
+        None,
+        edges,
+        constant=500.0,
     )
 
 

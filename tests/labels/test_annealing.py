@@ -179,7 +179,7 @@ BINARY = {"hard": False, "max_d": 2, "families": ("tables", "potts")}  # stored 
 
 @given(models(max_n=5) | models(max_n=5, **BINARY), seeds)
 def test_runs_are_those_of_the_twin(model, seed):
-    flat = _whole(flatten(model))
+    flat = _whole(flatten(model.network))
     compiled, twin = native(flat, seed), Twin(flat, seed)
     labels = np.zeros(len(flat.num_labels), np.int64)
     for number in range(9):
@@ -198,7 +198,7 @@ def test_runs_are_those_of_the_twin(model, seed):
     st.lists(st.integers(1, 400), min_size=1, max_size=5),
 )
 def test_costs_are_those_of_the_current_labels(model, seed, works):
-    flat = flatten(model)
+    flat = flatten(model.network)
     search, twin = native(flat, seed), Twin(flat, seed)
     labels, costs = np.zeros(twin.n, np.int64), np.zeros(len(flat.unary))
     for work in works:
@@ -216,27 +216,27 @@ def test_costs_are_those_of_the_current_labels(model, seed, works):
 
 @given(models(max_n=6), seeds)
 def test_labels_never_cost_more_and_obey_hard_constraints(model, seed):
-    start = np.asarray(brute_force(model)[1])[: model.num_variables]
+    start = np.asarray(brute_force(model)[1])[: model.network.num_variables]
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, model.num_labels[: model.num_variables])
+    drawn = rng.integers(0, model.network.num_labels[: model.network.num_variables])
     start = drawn if np.isfinite(model.energy(drawn)) else start
-    found = LabelAnnealing(flatten(model), seed).improve(start, work=3000)
+    found = LabelAnnealing(flatten(model.network), seed).improve(start, work=3000)
     assert model.energy(found) <= model.energy(start) + 1e-9
-    assert np.isfinite(energy_by_hand(model, model.complete(found)))
+    assert np.isfinite(energy_by_hand(model, model.network.complete(found)))
 
 
 @example(generators.random_tree(1, 2, seed=0).replace(constant=-9.0), 0)
 @given(models(max_n=6), seeds)
 def test_small_models_are_solved(model, seed):
-    found = LabelAnnealing(flatten(model), seed).improve(
-        np.zeros(model.num_variables, np.int64), work=100_000
+    found = LabelAnnealing(flatten(model.network), seed).improve(
+        np.zeros(model.network.num_variables, np.int64), work=100_000
     )
     assert model.energy(found) == pytest.approx(brute_force(model)[0], abs=1e-9)
 
 
 @given(seeds, st.lists(st.integers(1, 60_000), max_size=6))
 def test_slices_do_not_matter(seed, works):
-    flat = flatten(generators.random_grid(5, 5, 3, seed=seed % 100))
+    flat = flatten(generators.random_grid(5, 5, 3, seed=seed % 100).network)
     once, often = native(flat, seed), native(flat, seed)
     done = sum(often.run(work) for work in works) + often.run(100_000)
     assert once.run(done) == done
@@ -250,7 +250,7 @@ def test_slices_do_not_matter(seed, works):
 
 
 def test_short_slices_of_time_do_not_matter():
-    flat = flatten(generators.random_grid(20, 20, 3, seed=1))
+    flat = flatten(generators.random_grid(20, 20, 3, seed=1).network)
     one, two = native(flat), native(flat)
     while two.runs < 12:
         two.run(LIMIT, core.Deadline(1e-4))
@@ -265,7 +265,7 @@ def test_short_slices_of_time_do_not_matter():
 def test_labels_from_elsewhere_are_taken_over():
     model = generators.random_grid(3, 3, 2, seed=5)
     least, best = brute_force(model)
-    search = native(flatten(model))
+    search = native(flatten(model.network))
     search.offer(np.asarray(best, np.int64))
     assert search.least == pytest.approx(least, abs=1e-9)
     search.offer(1 - np.asarray(best, np.int64))
@@ -275,7 +275,7 @@ def test_labels_from_elsewhere_are_taken_over():
 
 
 def test_limits_are_kept():
-    flat = flatten(generators.random_grid(6, 6, 4, seed=3))
+    flat = flatten(generators.random_grid(6, 6, 4, seed=3).network)
     start = np.zeros(36, dtype=np.int64)
     np.testing.assert_array_equal(
         LabelAnnealing(flat).improve(start, deadline=core.Deadline(0.0)), start
@@ -297,7 +297,7 @@ def test_models_without_variables_or_choice_end():
 
 
 def test_wrong_arrays_are_named():
-    flat = flatten(generators.random_grid(2, 2, 2, seed=0))
+    flat = flatten(generators.random_grid(2, 2, 2, seed=0).network)
     with pytest.raises(ValueError, match="variable 0 has no label 2"):
         native(flat).offer(np.array([2, 0, 0, 0]))
     with pytest.raises(ValueError, match="labels"):

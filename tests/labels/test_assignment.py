@@ -54,7 +54,7 @@ def test_assignments_are_solved_and_proved(seed, size, whole):
         return
     found = solve_assignment(model, model)
     if found is None:  # small enough for one table
-        assert not len(model.running)
+        assert not len(model.network.running)
         return
     labels, lam = found
     assert model.energy(labels) == pytest.approx(least, abs=1e-9)
@@ -120,8 +120,8 @@ def test_variables_with_different_numbers_of_labels(sizes):
         return
     model = Model.from_factors(sizes, factors)
     least = min(sum(c[x] for (_, c), x in zip(unary, chosen, strict=True)) for chosen in states)
-    if (found := solve_assignment(model, model)) is not None:
-        assert dual_bound(model, found[1]) == pytest.approx(least, abs=1e-9)
+    if (found := solve_assignment(model.network, model.network)) is not None:
+        assert dual_bound(model.network, found[1]) == pytest.approx(least, abs=1e-9)
     assert softmap.solve(model, goal="optimal").energy == pytest.approx(least, abs=1e-9)
 
 
@@ -132,9 +132,9 @@ def test_other_costs_are_left_to_other_methods():
     pair = ((0, 1), np.random.default_rng(2).random((6, 6)))
     for more in ([pair], [softmap.AllDifferent([0, 1, 2, 3])]):
         model = Model.from_factors([6] * 5, [*unary, different, *more])
-        assert solve_assignment(model, model) is None
+        assert solve_assignment(model.network, model.network) is None
     part = Model.from_factors([6] * 5, [*unary, softmap.AllDifferent([0, 1, 2, 3])])
-    assert solve_assignment(part, part) is None
+    assert solve_assignment(part.network, part.network) is None
     model = _model(costs)
     assert solve_assignment(model, model) is not None
 
@@ -152,8 +152,8 @@ def test_a_larger_assignment_takes_one_check_and_no_chains():
     assert result.status is softmap.Status.OPTIMAL
     assert len(result.trace) == 1
     assert "edges" not in vars(model)
-    assert model.m > 0
-    assert result.lam.shape == result.messages.shape == (model.half_size,)
+    assert model.network.m > 0
+    assert result.lam.shape == result.messages.shape == (model.network.half_size,)
     assert result.energy == model.energy(result.labels)
     assert dual_bound(model, result.lam) == pytest.approx(result.bound, abs=1e-12)
     assert softmap.verify(result).holds

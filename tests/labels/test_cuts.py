@@ -57,8 +57,8 @@ def test_a_cut_solves_submodular_models_of_two_labels(seed, hard):
 def test_other_models_are_refused():
     wide = softmap.generators.potts_grid(3, 3, 3, seed=1)
     frustrated = softmap.Model(np.zeros((2, 2)), [[0, 1]], [[[1.0, 0.0], [0.0, 1.0]]])
-    assert solve_binary(wide) is None
-    assert solve_binary(frustrated) is None
+    assert solve_binary(wide.network) is None
+    assert solve_binary(frustrated.network) is None
 
 
 @given(st.integers(0, 10**6))
@@ -72,7 +72,7 @@ def test_the_flow_is_that_of_scipy(seed):
     weights = rng.integers(0, 10, size=len(ends)).astype(float)
     unary = np.stack([np.maximum(-excess, 0), np.maximum(excess, 0)], axis=1).astype(float)
     model = softmap.Model(unary, ends, softmap.Potts(weights))
-    labels, _ = solve_binary(model)
+    labels, _ = solve_binary(model.network)
     source, sink = np.full(n, n), np.full(n, n + 1)
     row = np.concatenate([ends[:, 0], ends[:, 1], source, np.arange(n)])
     col = np.concatenate([ends[:, 1], ends[:, 0], np.arange(n), sink])
@@ -85,16 +85,16 @@ def test_a_cut_is_stopped_and_continued():
     rng = np.random.default_rng(5)
     edges = softmap.generators.grid_edges(120, 120)
     model = softmap.Model(rng.normal(size=(120 * 120, 2)), edges, softmap.Potts(2.0))
-    best = solve_binary(model)
-    cut = core.BinaryCut(layout(model), math.inf, 1)
-    labels, lam = np.empty(model.n, dtype=np.int64), np.empty(model.half_size)
+    best = solve_binary(model.network)
+    cut = core.BinaryCut(layout(model.network), math.inf, 1)
+    labels, lam = np.empty(model.n, dtype=np.int64), np.empty(model.network.half_size)
     stops = 0
     while not cut.run(stopping(40)):
         stops += 1
     cut.read(labels, lam)
     assert stops > 3
     assert model.energy(labels) == pytest.approx(model.energy(best[0]), rel=1e-12)
-    assert dual_bound(model, lam) == pytest.approx(dual_bound(model, best[1]), rel=1e-12)
+    assert dual_bound(model.network, lam) == pytest.approx(dual_bound(model, best[1]), rel=1e-12)
 
 
 @pytest.mark.parametrize("looks", [1, 100, 3000])
@@ -102,9 +102,9 @@ def test_a_cut_that_is_stopped_leaves_a_true_bound(looks):
     rng = np.random.default_rng(3)
     edges = softmap.generators.grid_edges(150, 150)
     model = softmap.Model(rng.normal(size=(150 * 150, 2)), edges, softmap.Potts(2.0))
-    labels, lam = solve_binary(model, deadline=stopping(looks))
-    _, best = solve_binary(model)
-    assert dual_bound(model, lam) <= dual_bound(model, best) <= model.energy(labels)
+    labels, lam = solve_binary(model.network, deadline=stopping(looks))
+    _, best = solve_binary(model.network)
+    assert dual_bound(model.network, lam) <= dual_bound(model, best) <= model.energy(labels)
 
 
 @given(st.integers(0, 10**6))
@@ -120,7 +120,7 @@ def test_a_move_is_the_best_choice_where_it_is_submodular_and_never_worse(seed):
     labels = rng.integers(0, d, size=n)
     proposal = np.full(n, rng.integers(d)) if metric else rng.integers(0, d, size=n)
     before = labels.copy()
-    Fusion(model).fuse(labels, proposal)
+    Fusion(model.network).fuse(labels, proposal)
     assert np.all((labels == before) | (labels == proposal))
     assert model.energy(labels) <= model.energy(before) + 1e-9
     if metric:
@@ -140,7 +140,7 @@ def test_a_move_is_the_best_choice_at_a_variable_with_many_neighbours(seed):
     model = softmap.Model(rng.normal(size=(leaves + 1, 4)), hub, softmap.Potts(weights))
     before, proposal = rng.integers(0, 4, size=leaves + 1), np.full(leaves + 1, rng.integers(4))
     labels = before.copy()
-    Fusion(model).fuse(labels, proposal)
+    Fusion(model.network).fuse(labels, proposal)
     of, costs = np.empty(leaves + 1), model.unary.reshape(-1, 4)
     of[hub.max(axis=1)] = weights
     totals = []
@@ -153,9 +153,9 @@ def test_a_move_is_the_best_choice_at_a_variable_with_many_neighbours(seed):
 
 def test_expansion_ends_where_no_label_can_be_expanded():
     model = softmap.generators.potts_grid(12, 12, 4, seed=2)
-    labels = np.ascontiguousarray(cheapest(model, model.unary))
+    labels = np.ascontiguousarray(cheapest(model.network, model.unary))
     before = model.energy(labels)
-    fusion = Fusion(model)
+    fusion = Fusion(model.network)
     moves = Expansions(fusion)
     assert not moves.ended(labels)
     assert moves.run(labels)
@@ -170,10 +170,10 @@ def test_expansions_can_be_stopped_and_continued_anywhere(seed, kind):
     """The same labels as without stops: no expansion is lost, and none raises the energy."""
     make = {"potts": softmap.generators.potts_grid, "stereo": softmap.generators.stereo_grid}[kind]
     model = make(7, 8, 5, seed=seed)
-    whole = np.ascontiguousarray(cheapest(model, model.unary))
+    whole = np.ascontiguousarray(cheapest(model.network, model.unary))
     parts = whole.copy()
-    Expansions(Fusion(model)).run(whole)
-    moves, energy = Expansions(Fusion(model)), model.energy(parts)
+    Expansions(Fusion(model.network)).run(whole)
+    moves, energy = Expansions(Fusion(model.network)), model.energy(parts)
     looks = itertools.count(400, 100)  # some expansions each time
     while not moves.run(parts, deadline=stopping(next(looks))):
         assert model.energy(parts) <= energy + 1e-9
@@ -183,8 +183,8 @@ def test_expansions_can_be_stopped_and_continued_anywhere(seed, kind):
 
 def test_expansions_start_again_from_other_labels():
     model = softmap.generators.potts_grid(9, 9, 3, seed=4)
-    moves = Expansions(Fusion(model))
-    labels = np.ascontiguousarray(cheapest(model, model.unary))
+    moves = Expansions(Fusion(model.network))
+    labels = np.ascontiguousarray(cheapest(model.network, model.unary))
     assert moves.run(labels)
     other = np.zeros(81, dtype=np.int64)
     assert not moves.ended(other)
@@ -196,7 +196,7 @@ def test_expansions_start_again_from_other_labels():
 def test_a_move_that_is_stopped_changes_nothing(looks):
     model = softmap.generators.potts_grid(60, 60, 4, seed=2)
     labels = np.zeros(3600, dtype=np.int64)
-    assert Fusion(model).fuse(labels, np.ones(3600), deadline=stopping(looks)) == -1
+    assert Fusion(model.network).fuse(labels, np.ones(3600), deadline=stopping(looks)) == -1
     assert not labels.any()
 
 
@@ -253,7 +253,7 @@ def test_an_infinite_gap_meets_no_tolerance():
 def test_all_terms_of_metrics_are_submodular():
     edges = softmap.generators.grid_edges(4, 5)
     for potential in (softmap.Potts(2.0), softmap.TruncatedLinear(1.5, 3.0)):
-        assert expandable(softmap.Model(np.zeros((20, 7)), edges, potential)) == 1.0
+        assert expandable(softmap.Model(np.zeros((20, 7)), edges, potential).network) == 1.0
 
 
 @given(st.integers(2, 4), st.integers(2, 4), st.integers(0, 10**6))
@@ -265,4 +265,4 @@ def test_the_fraction_of_submodular_terms(rows, cols, seed):
         table[a, a] + table[x, y] <= table[x, a] + table[a, y]
         for a in both for x in both for y in both if a not in (x, y)
     ]  # fmt: skip
-    assert expandable(model) == np.mean(terms)
+    assert expandable(model.network) == np.mean(terms)

@@ -199,7 +199,7 @@ def test_models_with_larger_factors_are_decided(seed):
     every = np.array(list(itertools.product(*map(range, counts))))
     exists = bool(np.isfinite(model.energy(every)).any())
     try:
-        found = find_feasible(model, None)
+        found = find_feasible(model.network, None)
         assert exists
         assert np.isfinite(model.energy(found))
     except softmap.InfeasibleModel:
@@ -209,20 +209,22 @@ def test_models_with_larger_factors_are_decided(seed):
 @given(models(hard=True, max_n=6), seeds)
 def test_hidden_labellings_are_found_in_models_of_every_family(model, seed):
     wish = np.random.default_rng(seed).random(len(model.unary))
-    labels = find_feasible(model, wish)
-    assert np.isfinite(energy_by_hand(model, model.complete(labels)))
+    labels = find_feasible(model.network, wish)
+    assert np.isfinite(energy_by_hand(model, model.network.complete(labels)))
 
 
 @given(models(max_n=4), st.floats(0.1, 3.0))
 def test_a_barrier_forbids_the_costs_above_it(model, barrier):
-    constraints = HardConstraints.of(model, barrier=barrier)
-    for labels in itertools.product(*map(range, model.num_labels[: model.num_variables].tolist())):
-        x = model.complete(np.array(labels))
-        costs = [model.unary[model.node_slice(i)] for i in range(model.n)]
+    constraints = HardConstraints.of(model.network, barrier=barrier)
+    for labels in itertools.product(
+        *map(range, model.network.num_labels[: model.network.num_variables].tolist())
+    ):
+        x = model.network.complete(np.array(labels))
+        costs = [model.network.unary[model.network.node_slice(i)] for i in range(model.network.n)]
         above = [c[x[i]] - _least(c) for i, c in enumerate(costs)]
-        for e, (i, j) in enumerate(model.edges.tolist()):
-            if max(i, j) < model.num_variables:
-                table = model.table(e)
+        for e, (i, j) in enumerate(model.network.edges.tolist()):
+            if max(i, j) < model.network.num_variables:
+                table = model.network.table(e)
                 above.append(table[x[i], x[j]] - _least(table))
         near = any(abs(a - barrier) < 1e-9 for a in above)  # products are rounded down
         assert near or _obeys(constraints, np.array(labels)) == all(a < barrier for a in above)
@@ -237,7 +239,7 @@ def test_preferred_labels_are_taken_where_they_are_feasible():
     tables = np.array([[[0, np.inf], [np.inf, 0]]] * 2)
     model = Model(np.zeros((3, 2)), [[0, 1], [1, 2]], 1.0 - np.isinf(tables).astype(float))
     wish = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 1.0])
-    assert find_feasible(model, wish).tolist() == [1, 0, 1]
+    assert find_feasible(model.network, wish).tolist() == [1, 0, 1]
 
 
 def _pigeons(count, names=None):
@@ -350,13 +352,13 @@ def test_tables_in_blocks_are_the_constraints_and_the_deadline_is_looked_at_befo
     tables[::2, 0, 1] = np.inf
     edges = [(i, i + 1) for i in range(9)]
     model = Model(rng.uniform(size=(10, 3)), edges, softmap.Tables(tables))
-    whole = feasibility.HardConstraints.of(model)
+    whole = feasibility.HardConstraints.of(model.network)
     monkeypatch.setattr(feasibility, "BLOCK", 20)
-    parts = feasibility.HardConstraints.of(model, deadline=core.Deadline())
+    parts = feasibility.HardConstraints.of(model.network, deadline=core.Deadline())
     assert parts.edges.tolist() == whole.edges.tolist() == [list(pair) for pair in edges[::2]]
     assert all(np.array_equal(a, b) for a, b in zip(parts.tables, whole.tables, strict=True))
     for looks in (1, 2, 4):
         end = core.Deadline()
         end.stop_after(looks)
         with pytest.raises(core.OutOfTime):
-            feasibility.HardConstraints.of(model, deadline=end)
+            feasibility.HardConstraints.of(model.network, deadline=end)

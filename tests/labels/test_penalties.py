@@ -17,22 +17,22 @@ from support.strategies import models, seeds
 
 def _terms(model, labels):
     """What each table costs above its least entry, by hand."""
-    x = model.complete(np.array(labels))
-    blocks = [model.unary[model.node_slice(i)] for i in range(model.n)]
+    x = model.network.complete(np.array(labels))
+    blocks = [model.unary[model.network.node_slice(i)] for i in range(model.n)]
     terms = [block[x[i]] - np.min(block) for i, block in enumerate(blocks)]
     for e, (i, j) in enumerate(model.edges.tolist()):
-        if max(i, j) < model.num_variables:
-            table = model.table(e)
+        if max(i, j) < model.network.num_variables:
+            table = model.network.table(e)
             terms.append(table[x[i], x[j]] - np.min(table))
     return terms
 
 
 @given(models(hard=False, max_n=4))
 def test_labels_without_penalties_cost_less_than_all_others(model):
-    cost = dominating_penalty(model)
+    cost = dominating_penalty(model.network)
     if cost is None:
         return
-    counts = model.num_labels[: model.num_variables].tolist()
+    counts = model.num_labels[: model.network.num_variables].tolist()
     light, heavy = [], []
     for labels in itertools.product(*map(range, counts)):
         pays = max(_terms(model, labels)) >= cost * (1 - 1e-12)
@@ -80,6 +80,6 @@ def test_units_change_nothing():
 
 
 def test_ordinary_models_have_no_penalties():
-    assert dominating_penalty(softmap.generators.potts_grid(12, 12, 4, seed=1)) is None
-    assert dominating_penalty(softmap.generators.random_grid(6, 6, 3, seed=1)) is None
+    assert dominating_penalty(softmap.generators.potts_grid(12, 12, 4, seed=1).network) is None
+    assert dominating_penalty(softmap.generators.random_grid(6, 6, 3, seed=1).network) is None
     assert softmap.solve(softmap.generators.random_tree(20, seed=1)).penalty is None

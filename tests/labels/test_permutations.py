@@ -167,7 +167,7 @@ def test_costs_are_rounded_down_and_exactly_if_they_are_integers():
     for real in (0.0, 1e-3, 1e9):
         factors = [((i,), rng.integers(0, 9, 4) + real * rng.random(4)) for i in range(4)]
         factors += [((i, j), 2.0 * rng.integers(0, 9, (4, 4))) for i in range(4) for j in range(i)]
-        costs = Permutation.of(permutation_model(4, 4, factors))
+        costs = Permutation.of(permutation_model(4, 4, factors).network)
         unit = Fraction(2) ** costs.exponent
         for x in permutations(range(4)):
             given = sum(Fraction(float(t[tuple(x[i] for i in s)])) for s, t in factors)

@@ -24,20 +24,20 @@ THREADS = (1, 2, 5)
 
 
 def random_labels(model, seed):
-    return np.random.default_rng(seed).integers(0, model.num_labels[: model.num_variables])
+    return np.random.default_rng(seed).integers(0, model.num_labels[: model.network.num_variables])
 
 
 @given(models(), seeds)
 def test_an_energy_is_that_of_the_model_to_the_bit(model, seed):
     labels = random_labels(model, seed)
-    assert energy_of(model, labels) == model.energy(labels)
+    assert energy_of(model.network, labels) == model.energy(labels)
 
 
 @pytest.mark.parametrize("wrong", [-1, 3])
 def test_labels_out_of_range_have_no_energy(wrong):
     model = softmap.generators.random_grid(2, 2, 3, seed=0)
     with pytest.raises(ValueError, match=f"node 2 has no label {wrong}"):
-        energy_of(model, np.array([0, 1, wrong, 2]))
+        energy_of(model.network, np.array([0, 1, wrong, 2]))
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -49,7 +49,7 @@ def test_an_energy_does_not_depend_on_the_threads(hard):
     model = softmap.Model(rng.normal(size=(110 * 110, 3)), edges, softmap.Potts(weights))
     labels = rng.integers(0, 3, model.n)
     labels[model.edges[7]] = 0, 1
-    found = [energy_of(model, labels, threads) for threads in THREADS]
+    found = [energy_of(model.network, labels, threads) for threads in THREADS]
     assert found == [model.energy(labels)] * 3
     assert np.isinf(found[0]) == hard
 
@@ -57,9 +57,9 @@ def test_an_energy_does_not_depend_on_the_threads(hard):
 def wish_of(model, labels, i):
     """The best label of a variable, given all others, and what it gains; None if it has it."""
     count = int(model.num_labels[i])
-    terms = [model.unary_of(i)]
+    terms = [model.network.unary_of(i)]
     for h in np.flatnonzero(model.edges.reshape(-1) == i):
-        table = model.table(h >> 1) if h % 2 == 0 else model.table(h >> 1).T
+        table = model.network.table(h >> 1) if h % 2 == 0 else model.network.table(h >> 1).T
         terms.append(table[:, labels[model.edges.reshape(-1)[h ^ 1]]])
     broken = np.isposinf(terms).sum(axis=0)
     cost = np.where(np.isposinf(terms), 0.0, terms).sum(axis=0)
@@ -94,7 +94,7 @@ def rounds_plainly(model, labels, rounds):
 def test_independent_changes_are_those_of_the_plain_twin(model, seed, rounds):
     labels = random_labels(model, seed)
     expected = rounds_plainly(model, labels, rounds)
-    core.independent_modes(layout(model), labels, rounds, 2)
+    core.independent_modes(layout(model.network), labels, rounds, 2)
     assert labels.tolist() == expected.tolist()
 
 
@@ -102,7 +102,7 @@ def test_independent_changes_are_those_of_the_plain_twin(model, seed, rounds):
 def test_independent_changes_end_where_no_variable_gains(model, seed):
     given_labels = random_labels(model, seed)
     labels = given_labels.copy()
-    core.independent_modes(layout(model), labels, 1000)
+    core.independent_modes(layout(model.network), labels, 1000)
     assert model.energy(labels) <= model.energy(given_labels)
     wishes = [w for i in range(model.n) if (w := wish_of(model, labels, i))]
     assert all(gain < 1e-9 for _, gain in wishes)
@@ -115,7 +115,7 @@ def test_equal_gains_take_few_rounds():
         np.tile([1.0, 0.0], (n, 1)), [(i, i + 1) for i in range(n - 1)], np.zeros((n - 1, 2, 2))
     )
     labels = np.zeros(n, dtype=np.int64)
-    core.independent_modes(layout(model), labels, 20)
+    core.independent_modes(layout(model.network), labels, 20)
     assert labels.all()
 
 
@@ -157,7 +157,7 @@ def test_the_forest_of_a_range_is_induced_and_apart_from_earlier_ranges(model, s
     begin = data.draw(st.integers(0, model.n - 1))
     end = data.draw(st.integers(begin + 1, model.n))
     nodes, links, parent = np.empty((3, end - begin), dtype=np.int64)
-    size = core.next_forest(layout(model), begin, end, seeded(seed), nodes, links, parent)
+    size = core.next_forest(layout(model.network), begin, end, seeded(seed), nodes, links, parent)
     chosen = {int(i) for i in nodes[:size]}
     assert chosen == {begin + int(k) for k in np.flatnonzero(links < 0)}
     ends = [(int(i), int(j)) for i, j in model.edges]
@@ -184,7 +184,7 @@ def test_a_move_between_similar_labellings_is_that_of_the_whole_flow_graph(seed,
     ends = model.edges[np.isin(model.edges, changed).all(axis=1)]
     submodular = all(_submodular(model, labels, proposal, pair) for pair in ends)
     before = model.energy(labels)
-    Fusion(model).fuse(labels, proposal)
+    Fusion(model.network).fuse(labels, proposal)
     best = float(np.min(model.energy(trials)))
     assert best - 1e-9 <= model.energy(labels) <= before + 1e-9
     if submodular:
@@ -212,7 +212,7 @@ def random_graph(n, m, labels, seed):
 def forest_of(model, labels, seed, threads=1, heat=0.0):
     """Labels after one forest, and the levels of its nodes."""
     moved, level = labels.astype(np.int64), np.empty(model.n, dtype=np.int64)
-    core.scattered_forest(layout(model), moved, seed, heat, level, threads)
+    core.scattered_forest(layout(model.network), moved, seed, heat, level, threads)
     return moved, level
 
 
@@ -317,7 +317,7 @@ def grid():
 
 
 def test_first_labels_do_not_depend_on_the_threads(grid):
-    one, *others = (first_labels(grid, threads=threads) for threads in THREADS)
+    one, *others = (first_labels(grid.network, threads=threads) for threads in THREADS)
     assert all(np.array_equal(one, other) for other in others)
 
 
@@ -325,7 +325,7 @@ def test_expansions_do_not_depend_on_the_threads(grid):
     found = []
     for threads in THREADS:
         labels = random_labels(grid, 1)
-        Expansions(Fusion(grid, threads=threads)).run(labels, rounds=2)
+        Expansions(Fusion(grid.network, threads=threads)).run(labels, rounds=2)
         found.append(labels)
     assert all(np.array_equal(found[0], other) for other in found)
 
@@ -335,7 +335,7 @@ def test_a_fusion_that_runs_out_of_work_changes_nothing_with_any_number_of_threa
         labels, proposal = random_labels(grid, 1), random_labels(grid, 2)
         before = labels.copy()
         few = 4 * grid.m + grid.n + 50_000
-        assert Fusion(grid, threads=threads).fuse(labels, proposal, work=few) == -1
+        assert Fusion(grid.network, threads=threads).fuse(labels, proposal, work=few) == -1
         assert np.array_equal(labels, before)
 
 
@@ -350,14 +350,14 @@ def test_a_cut_in_pieces_is_optimal_and_does_not_depend_on_the_threads(shape):
         edges = edges[edges[:, 0] != edges[:, 1]]
     weights = softmap.Potts(0.7 * rng.random(len(edges)))
     model = softmap.Model(rng.normal(size=(n, 2)), edges, weights)
-    labels, lam = np.empty(n, dtype=np.int64), np.empty(model.half_size)
+    labels, lam = np.empty(n, dtype=np.int64), np.empty(model.network.half_size)
     found = []
     for threads in THREADS:
-        cut = core.BinaryCut(layout(model), np.inf, threads)
+        cut = core.BinaryCut(layout(model.network), np.inf, threads)
         assert cut.run()
         cut.read(labels, lam)
         found.append((labels.tolist(), lam.tolist()))
-    assert dual_bound(model, lam) == pytest.approx(model.energy(labels), rel=1e-10)
+    assert dual_bound(model.network, lam) == pytest.approx(model.energy(labels), rel=1e-10)
     assert len(np.unique(labels)) == 2
     assert found == [found[0]] * 3
 
@@ -366,7 +366,7 @@ def test_large_neighbourhoods_do_not_depend_on_the_threads(grid):
     start = random_labels(grid, 1)
     found = []
     for threads in THREADS:
-        search, labels = Neighbourhoods(grid, seed=2, threads=threads), start
+        search, labels = Neighbourhoods(grid.network, seed=2, threads=threads), start
         energies = [grid.energy(labels)]
         for _ in range(3):
             labels = search.improve(labels, work=1_500_000)
@@ -379,8 +379,8 @@ def test_large_neighbourhoods_do_not_depend_on_the_threads(grid):
 
 def test_every_variable_of_a_grid_is_reached_by_one_of_two_layers_of_ranges(grid):
     """From the worst labels, no row keeps them all."""
-    worst = np.array([np.argmax(grid.unary_of(i)) for i in range(grid.n)])
-    search, labels = Neighbourhoods(grid, seed=2), worst
+    worst = np.array([np.argmax(grid.network.unary_of(i)) for i in range(grid.n)])
+    search, labels = Neighbourhoods(grid.network, seed=2), worst
     for _ in range(2):
         labels = search.improve(labels, work=3_000_000)
     kept = (labels == worst).reshape(160, 160)

@@ -105,9 +105,9 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
     packing = _Packing(model, rank, level, strips, keys)
     halves, pull_start = _pulls(model, nodes)
     pull_at, pull_step = packing.half_at[halves], packing.half_step[halves]
-    rows = _rows(strips, model.graph.degree[nodes], pull_start, pull_at, pull_step)
-    later = np.bincount(packing.early, minlength=model.n)
-    earlier = np.bincount(packing.late, minlength=model.n)
+    rows = _rows(strips, model.network.graph.degree[nodes], pull_start, pull_at, pull_step)
+    later = np.bincount(packing.early, minlength=model.network.n)
+    earlier = np.bincount(packing.late, minlength=model.network.n)
     chains = np.where(earlier > later, -earlier, np.maximum(later, 1))
     bands = _Bands(packing, level, rows, nodes)
     forward = bands.sorted(packing.early, packing.late)
@@ -248,24 +248,24 @@ class _Strips:
     """Nodes by level and label count: their order, and where their costs lie."""
 
     def __init__(self, model: Model, level: Ints) -> None:
-        labels, degree = model.num_labels, model.graph.degree
+        labels, degree = model.network.num_labels, model.network.graph.degree
         # boundary nodes last, so that the others line up with the strips of their edges
         self.nodes = np.argsort(_joined(level, labels, -degree), kind="stable")
         runs = _strip_runs(_joined(level, labels)[self.nodes])
         step = np.where(runs.length > 1, _padded(runs.length), 1)
         begin = _offsets((step * labels[self.nodes])[runs.first])
         self.strip, self.labels = runs.run, labels[self.nodes]
-        self.at, self.step = np.empty((2, model.n), dtype=np.int64)
+        self.at, self.step = np.empty((2, model.network.n), dtype=np.int64)
         self.at[self.nodes], self.step[self.nodes] = begin[runs.run] + runs.within, step
         self.size = int(begin[-1])
 
 
 def _pulls(model: Model, nodes: Ints) -> tuple[Ints, Ints]:
     """Half-edges of the nodes, in their order, and where each node's begin."""
-    graph = model.graph
+    graph = model.network.graph
     counts = graph.degree[nodes]
     start = _offsets(counts)
-    within = np.arange(2 * model.m) - np.repeat(start[:-1], counts)
+    within = np.arange(2 * model.network.m) - np.repeat(start[:-1], counts)
     return graph.half[np.repeat(graph.start[nodes], counts) + within], start
 
 
@@ -307,12 +307,15 @@ class _Packing:
     """Edges in tiles and single blocks: where their messages, tables and lanes lie."""
 
     def __init__(self, model: Model, rank: Ints, level: Ints, strips: _Strips, keys: Ints) -> None:
-        self.kinds = cost_arrays(model)["kind"]
-        edges = np.arange(model.m)
-        side = (rank[model.edges[:, 0]] > rank[model.edges[:, 1]]).astype(np.int64)
-        self.early, self.late = model.edges[edges, side], model.edges[edges, 1 - side]
-        group = np.searchsorted(model.group_start, edges, side="right") - 1
-        labels, early, late = model.num_labels, self.early, self.late
+        self.kinds = cost_arrays(model.network)["kind"]
+        edges = np.arange(model.network.m)
+        side = (rank[model.network.edges[:, 0]] > rank[model.network.edges[:, 1]]).astype(np.int64)
+        self.early, self.late = (
+            model.network.edges[edges, side],
+            model.network.edges[edges, 1 - side],
+        )
+        group = np.searchsorted(model.network.group_start, edges, side="right") - 1
+        labels, early, late = model.network.num_labels, self.early, self.late
         columns = (
             level[early], level[late], group, side, labels[early], labels[late], keys
         )  # fmt: skip

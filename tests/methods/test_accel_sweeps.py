@@ -25,7 +25,7 @@ finite = models(max_n=5, max_d=3, hard=False)
 
 
 def colours(model):
-    return int(model.graph.colouring().max(initial=-1)) + 1
+    return int(model.network.graph.colouring().max(initial=-1)) + 1
 
 
 @few
@@ -36,9 +36,11 @@ def test_a_sweep_lowers_L_by_its_share_of_the_gradient(model, seed, eta):
         return
     dual, y = SmoothedDual(model, eta), random_lam(model, seed)
     decrease = dual.value(y) - dual.value(plain_sweep(model, y, "star", eta))
-    nu, weight = dual.slack(y), sweep_curvature(model, eta)
-    norms = np.add.reduceat(np.abs(nu), model.half_offset[:-1])
-    whole = max((nu**2 / weight).sum(), (norms**2 / (2 * weight[model.half_offset[:-1]])).sum())
+    nu, weight = dual.slack(y), sweep_curvature(model.network, eta)
+    norms = np.add.reduceat(np.abs(nu), model.network.half_offset[:-1])
+    whole = max(
+        (nu**2 / weight).sum(), (norms**2 / (2 * weight[model.network.half_offset[:-1]])).sum()
+    )
     assert decrease >= whole / (2 * colours(model)) - 1e-9 * (1 + abs(dual.value(y)))
 
 
@@ -49,7 +51,7 @@ def test_the_curvature_bounds_the_hessian(model, seed, eta):
     u = random_lam(model, seed + 1)
     step = 1e-4 / (1 + eta)
     curvature = -(dual.slack(lam + step * u) - dual.slack(lam - step * u)) @ u / (2 * step)
-    assert curvature <= (sweep_curvature(model, eta) * u**2).sum() * (1 + 1e-6) + 1e-6
+    assert curvature <= (sweep_curvature(model.network, eta) * u**2).sum() * (1 + 1e-6) + 1e-6
 
 
 @few
@@ -71,7 +73,7 @@ def test_a_safeguard_step_is_that_of_the_theorem(model, seed):
     least = (1 + math.sqrt(1 + 4 * count * 0.3)) / (2 * count)
     y = x + least / (0.3 + least) * (v - x)
     swept, gradient = plain_sweep(model, y, "star", eta), -dual.slack(y)
-    weight = sweep_curvature(model, eta)
+    weight = sweep_curvature(model.network, eta)
     value = min(dual.value(x), dual.value(now), dual.value(swept))
     assert state.value == pytest.approx(value, abs=1e-8)
     gain = dual.value(y) - value + gradient @ (v - y)
@@ -91,13 +93,13 @@ def test_the_rate_holds_on_runs(eta, every):
     """L(x_k) - L* ≤ R² / (2 A_k) ≤ 2 B R² / (k + 1)², with R of a minimiser and of its bound."""
     for model in (generators.erdos_renyi(9, seed=2), generators.potts_grid(3, 3, 3, seed=1)):
         least, lam = long_run(model, eta)
-        s, weight = theory.sizes(model), sweep_curvature(model, eta)
-        parts = [lam[model.half_slice(h)] for h in range(2 * model.m)]
+        s, weight = theory.sizes(model), sweep_curvature(model.network, eta)
+        parts = [lam[model.network.half_slice(h)] for h in range(2 * model.m)]
         centred = np.concatenate([p - (p.max() + p.min()) / 2 for p in parts])
         distance = float((weight * centred**2).sum())
         assert distance <= rates.sweep_distance(s, eta)
         algorithm = AccelSweeps(eta=eta, every=every)
-        state = algorithm.init(model, None, 0)
+        state = algorithm.init(model.network, None, 0)
         before = state.value
         for k in range(1, 20):
             algorithm.step(state, every)
@@ -132,7 +134,7 @@ def test_a_run_stops_and_goes_on():
     states = []
     for chunks in ([60], [1, 24, 30, 5]):
         algorithm = AccelSweeps(eta=50.0)
-        states.append(algorithm.init(model, None, 0))
+        states.append(algorithm.init(model.network, None, 0))
         for count in chunks:
             algorithm.step(states[-1], count)
     np.testing.assert_array_equal(states[0].x, states[1].x)

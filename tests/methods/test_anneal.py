@@ -34,7 +34,7 @@ def test_the_temperature_is_annealed_without_a_primal_point():
 def test_eta_is_raised_when_smoothing_makes_the_gap(primal):
     model = generators.potts_grid(3, 3, 2, seed=1)
     algorithm = Anneal(threads=1)
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     first = state.eta
     state.smoothed, state.previous, state.node_entropy = 3.0, 2.99, 0.0
     # all of the gap 5 - 4 is entropy: the regularised pair agrees
@@ -47,10 +47,10 @@ def test_eta_is_raised_when_smoothing_makes_the_gap(primal):
 
 def test_the_scale_of_costs_follows_factors_and_ignores_constants():
     model = generators.random_grid(4, 4, 3, seed=2)
-    scale = cost_scale(model)
+    scale = cost_scale(model.network)
     shifted = model.replace(unary=model.unary + 7.0)
-    assert cost_scale(shifted) == pytest.approx(scale)
+    assert cost_scale(shifted.network) == pytest.approx(scale)
     scaled = model.replace(
         unary=model.unary * 10.0, potentials=[p.scaled(10.0) for p in model.potentials]
     )
-    assert cost_scale(scaled) == pytest.approx(10.0 * scale)
+    assert cost_scale(scaled.network) == pytest.approx(10.0 * scale)

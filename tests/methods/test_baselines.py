@@ -32,10 +32,12 @@ MONOTONE = ("trws", "mplp", "diffusion")
 def received(model: Model, h: int, lam: np.ndarray, eta: float) -> np.ndarray:
     """μ_h(x) = softmin_y C(x, y) + λ_{h^1}(y) through the numpy verbs."""
     far, e = h ^ 1, h >> 1
-    g = int(np.searchsorted(model.group_start, e, side="right")) - 1
-    k, potential = e - model.group_start[g], model.potentials[g]
+    g = int(np.searchsorted(model.network.group_start, e, side="right")) - 1
+    k, potential = e - model.network.group_start[g], model.potentials[g]
     node = model.edges.reshape(-1)
-    a = np.where(np.isposinf(model.unary_of(node[far])), np.inf, lam[model.half_slice(far)])
+    a = np.where(
+        np.isposinf(model.network.unary_of(node[far])), np.inf, lam[model.network.half_slice(far)]
+    )
     d = int(model.num_labels[node[h]])
     if np.isinf(eta):
         return hard_message(potential, k, h & 1, a, d)
@@ -44,7 +46,7 @@ def received(model: Model, h: int, lam: np.ndarray, eta: float) -> np.ndarray:
 
 def settled(model: Model, i: int, halves, lam, mu, rule: str, eta: float) -> list[np.ndarray]:
     """New λ of the half-edges of node i by one rule, as it is written."""
-    cost, old = model.unary_of(i), [lam[model.half_slice(h)].copy() for h in halves]
+    cost, old = model.network.unary_of(i), [lam[model.network.half_slice(h)].copy() for h in halves]
     if rule == "star":
         belief = -cost - sum(mu)
         return [-m - belief / (len(halves) + 1) for m in mu]
@@ -67,24 +69,24 @@ def _probabilities(cost: np.ndarray, eta: float) -> np.ndarray:
 
 def plain_sweep(model: Model, lam: np.ndarray, rule: str, eta: float) -> np.ndarray:
     """One sweep, colour by colour, node by node."""
-    graph, lam = model.graph, lam.copy()
+    graph, lam = model.network.graph, lam.copy()
     colour, seen = graph.colouring(), lam.copy()
     for i in np.argsort(colour, kind="stable"):
         halves = graph.half[graph.start[i] : graph.start[i + 1]]
         source = lam if rule == "gradient" else seen
         mu = [received(model, h, source, eta) for h in halves]
-        allowed = np.isfinite(model.unary_of(i))
+        allowed = np.isfinite(model.network.unary_of(i))
         with np.errstate(invalid="ignore"):
             new = settled(model, i, halves, source, mu, rule, eta)
         for h, part in zip(halves, new, strict=True):
-            seen[model.half_slice(h)] = np.where(allowed, part, 0.0)
+            seen[model.network.half_slice(h)] = np.where(allowed, part, 0.0)
     return seen
 
 
 def centred(model: Model, lam: np.ndarray) -> np.ndarray:
     """λ without the constant of each message, 0 on forbidden states."""
-    allowed = np.isfinite(model.unary)[half_states(model)]
-    which = np.repeat(np.arange(2 * model.m), np.diff(model.half_offset))
+    allowed = np.isfinite(model.unary)[half_states(model.network)]
+    which = np.repeat(np.arange(2 * model.m), np.diff(model.network.half_offset))
     count = np.bincount(which, weights=allowed, minlength=2 * model.m)
     mean = np.bincount(which, weights=np.where(allowed, lam, 0.0), minlength=2 * model.m) / count
     return np.where(allowed, lam - mean[which], 0.0)
@@ -92,9 +94,9 @@ def centred(model: Model, lam: np.ndarray) -> np.ndarray:
 
 def check_sweep(model: Model, seed: int, rule: str, eta: float) -> None:
     model = tighten(model)
-    allowed = np.isfinite(model.unary)[half_states(model)]
+    allowed = np.isfinite(model.unary)[half_states(model.network)]
     lam = np.where(allowed, random_lam(model, seed), 0.0)
-    stars = Stars(model, ONE)
+    stars = Stars(model.network, ONE)
     state = stars.start(lam)
     stars.passes(state, 1, eta, momentum=False, rule=RULES[rule])
     expected = plain_sweep(model, lam, rule, eta)
@@ -121,9 +123,11 @@ def test_a_sweep_leaves_forbidden_states_alone(model, seed, rule):
 @given(model=models(), seed=seeds, eta=st.sampled_from([0.5, 30.0, 1e4, np.inf]))
 def test_value_is_the_smoothed_dual(model, seed, eta):
     model = tighten(model)
-    stars = Stars(model, ONE)
+    stars = Stars(model.network, ONE)
     lam = stars.lam(stars.start(random_lam(model, seed)).msg)
-    plain = dual_bound(model, lam) if np.isinf(eta) else -SmoothedDual(model, eta).value(lam)
+    plain = (
+        dual_bound(model.network, lam) if np.isinf(eta) else -SmoothedDual(model, eta).value(lam)
+    )
     state = stars.start(lam)
     before = state.msg.copy()
     assert stars.value(state.msg, eta) == pytest.approx(plain, rel=1e-9, abs=1e-9)
@@ -133,21 +137,21 @@ def test_value_is_the_smoothed_dual(model, seed, eta):
 @given(model=models(), seed=seeds, eta=st.sampled_from([0.5, 30.0, 1e4]))
 def test_marginals_are_those_of_the_smoothed_dual(model, seed, eta):
     model = tighten(model)
-    stars = Stars(model, ONE)
+    stars = Stars(model.network, ONE)
     state = stars.start(random_lam(model, seed))
     found = stars.marginals(state, eta)
     nodes = SmoothedDual(model, eta).node_marginals(stars.lam(state.msg))
     np.testing.assert_allclose(found.nodes, nodes, atol=1e-10)
     np.testing.assert_array_equal(found.coupling, stars.lam(state.msg))
     positive = np.where(nodes > 0, nodes, 1.0)
-    entropy = np.add.reduceat(-nodes * np.log(positive), model.node_offset[:-1])
+    entropy = np.add.reduceat(-nodes * np.log(positive), model.network.node_offset[:-1])
     assert found.node_entropy == pytest.approx(-entropy.sum(), abs=1e-8 * model.n)
 
 
 @given(model=models(), seed=seeds, eta=st.sampled_from([1.0, 30.0, 1e3]))
 def test_smooth_sweeps_never_raise_L(model, seed, eta):
     model = tighten(model)
-    stars = Stars(model, ONE)
+    stars = Stars(model.network, ONE)
     for rule in (Rule.STAR, Rule.GRADIENT):
         state, values = stars.start(random_lam(model, seed)), []
         for _ in range(4):
@@ -159,10 +163,10 @@ def test_smooth_sweeps_never_raise_L(model, seed, eta):
 @given(model=models(), seed=seeds)
 def test_hard_sweeps_before_the_bound_never_lower_it(model, seed):
     model = tighten(model)
-    stars = Stars(model, ONE)
+    stars = Stars(model.network, ONE)
     messages = stars.start(random_lam(model, seed)).msg
-    before = dual_bound(model, stars.lam(messages))
-    assert dual_bound(model, stars.bounding(messages)) >= before - 1e-9 * (1 + abs(before))
+    before = dual_bound(model.network, stars.lam(messages))
+    assert dual_bound(model.network, stars.bounding(messages)) >= before - 1e-9 * (1 + abs(before))
 
 
 @given(seed=seeds, eta=st.sampled_from([0.1, 1.0, 10.0, 100.0]))
@@ -173,18 +177,18 @@ def test_the_step_of_nesterov_is_within_the_curvature(seed, eta):
     dual, t = SmoothedDual(model, eta), 1e-5 / eta
     change = dual.gradient(lam + t * direction) - dual.gradient(lam - t * direction)
     curvature = float(change @ direction) / (2 * t)
-    most = eta * (model.graph.degree[model.edges.reshape(-1)] / 2 + 1)
-    limit = np.repeat(most, np.diff(model.half_offset)) @ direction**2
+    most = eta * (model.network.graph.degree[model.edges.reshape(-1)] / 2 + 1)
+    limit = np.repeat(most, np.diff(model.network.half_offset)) @ direction**2
     assert curvature <= limit * (1 + 1e-6)
 
 
 def bounds_of(method: str, model: Model, count: int) -> list[float]:
     algorithm = make(method, threads=ONE)
-    state = algorithm.init(model, None, 0)
-    found = [dual_bound(model, algorithm.propose(state).lam)]
+    state = algorithm.init(model.network, None, 0)
+    found = [dual_bound(model.network, algorithm.propose(state).lam)]
     for _ in range(count):
         algorithm.step(state, 1)
-        found.append(dual_bound(model, algorithm.propose(state).lam))
+        found.append(dual_bound(model.network, algorithm.propose(state).lam))
     return found
 
 
@@ -219,7 +223,7 @@ def test_threads_do_not_change_a_bit(rule):
     model = generators.erdos_renyi(300, 3, seed=5)
     found = []
     for threads in (1, 2, 3):
-        stars = Stars(model, threads)
+        stars = Stars(model.network, threads)
         state = stars.start(None)
         stars.passes(state, 7, 50.0, momentum=True, rule=rule)
         found.append((stars.lam(state.msg), state.clock.copy(), stars.value(state.msg, 50.0)))
@@ -232,7 +236,7 @@ def test_threads_do_not_change_a_bit(rule):
 def test_sweeps_can_be_cut_anywhere():
     """The driver chooses how many sweeps it asks for at a time; the result may not depend on it."""
     model = generators.potts_grid(9, 7, 3, seed=3)
-    stars = Stars(model, ONE)
+    stars = Stars(model.network, ONE)
     found = []
     for parts in ([9], [1, 3, 5], [4, 4, 1]):
         state = stars.start(None)
@@ -246,7 +250,7 @@ def test_sweeps_can_be_cut_anywhere():
 
 def test_momentum_makes_smooth_sweeps_faster():
     model = generators.erdos_renyi(100, 3, seed=1)
-    stars, found = Stars(model, ONE), []
+    stars, found = Stars(model.network, ONE), []
     for momentum in (False, True):
         state = stars.start(None)
         stars.passes(state, 300, 300.0, momentum=momentum)
@@ -257,7 +261,7 @@ def test_momentum_makes_smooth_sweeps_faster():
 
 def test_hard_star_sweeps_are_the_limit_of_smooth_ones():
     model = generators.potts_grid(6, 6, 3, seed=4)
-    stars = Stars(model, ONE)
+    stars = Stars(model.network, ONE)
     found = []
     for eta in (1e7, np.inf):
         state = stars.start(None)
@@ -271,21 +275,23 @@ def test_fixed_points_are_arc_consistent(method: type[Sweeping]):
     """Where hard sweeps stop, every least node cost is supported by an edge at its least cost."""
     model = generators.random_grid(5, 5, 3, seed=2)
     algorithm = method(threads=ONE)
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     algorithm.step(state, 4000)
     lam = algorithm.propose(state).lam
-    theta = reduced_unary(model, lam)
+    theta = reduced_unary(model.network, lam)
     for i in range(model.n):
-        x = int(np.argmin(theta[model.node_slice(i)]))
-        for h in model.graph.half[model.graph.start[i] : model.graph.start[i + 1]]:
-            least = lam[model.half_slice(h)] + received(model, h, lam, np.inf)
+        x = int(np.argmin(theta[model.network.node_slice(i)]))
+        for h in model.network.graph.half[
+            model.network.graph.start[i] : model.network.graph.start[i + 1]
+        ]:
+            least = lam[model.network.half_slice(h)] + received(model, h, lam, np.inf)
             assert least[x] <= least.min() + 1e-4
 
 
 def test_nesterov_reaches_the_optimum_of_L():
     model = generators.erdos_renyi(30, 3, seed=7)
     algorithm = Nesterov(eta=20.0, threads=ONE)
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     algorithm.step(state, 3000)
     proposal = algorithm.propose(state)
     slack = SmoothedDual(model, 20.0).slack(proposal.lam)

@@ -41,20 +41,22 @@ def test_sums_over_marginals_are_those_of_numpy(name, seed, eta, forward):
         chains, state = passed(model, eta)
         nodes, entropy, minima = chains.loops.marginals(state.msg, eta, forward=forward)
         share, plan = chains.loops.by_node(), chains.plan
-        later = np.empty(model.n)
+        later = np.empty(model.network.n)
         later[plan.nodes] = plan.forward_degree
-        through = np.maximum(np.maximum(later, model.graph.degree - later), 1.0)
-        ends = through - (later if forward else model.graph.degree - later)
+        through = np.maximum(np.maximum(later, model.network.graph.degree - later), 1.0)
+        ends = through - (later if forward else model.network.graph.degree - later)
         expected = np.zeros(2)
-        for i in range(model.n):
-            own, mu = share[model.node_slice(i)], nodes[model.node_slice(i)]
+        for i in range(model.network.n):
+            own, mu = share[model.network.node_slice(i)], nodes[model.network.node_slice(i)]
             mass = np.exp(-eta * (own - own.min()))
             np.testing.assert_allclose(mu, mass / mass.sum(), rtol=1e-9, atol=1e-13)
             log = np.log(np.where(mu > 0, mu, 1.0))
-            expected[0] -= (model.graph.degree[i] - through[i]) * (mu * log).sum()
+            expected[0] -= (model.network.graph.degree[i] - through[i]) * (mu * log).sum()
             expected[1] += ends[i] * (own.min() - np.log(mass.sum()) / eta)
-        scale = 1.0 + np.abs(share[np.isfinite(share)]).sum() * (1 + model.graph.degree.max())
-        assert entropy == pytest.approx(expected[0], abs=1e-9 * model.half_size + 1e-9)
+        scale = 1.0 + np.abs(share[np.isfinite(share)]).sum() * (
+            1 + model.network.graph.degree.max()
+        )
+        assert entropy == pytest.approx(expected[0], abs=1e-9 * model.network.half_size + 1e-9)
         assert minima == pytest.approx(expected[1], abs=1e-12 * scale)
 
 
@@ -147,7 +149,7 @@ def test_one_weight_for_all_edges_gives_the_same_bits(kind):
                 np.full(len(edges), 0.3), *([2.0] if kind is not softmap.Potts else [])
             )
         model = Model(costs, edges, potential)
-        plan = chain_schedule(model)
+        plan = chain_schedule(model.network)
         chains, state = passed(model, 20.0, 9)
         lam, clock = chains.current_lam(state, 20.0).tobytes(), state.clock.tobytes()
         proved = chains.prove(state, 1)
@@ -159,39 +161,42 @@ def test_one_weight_for_all_edges_gives_the_same_bits(kind):
 
 def test_weights_of_another_size_are_refused():
     model = generators.potts_grid(6, 6, 3, seed=0)
-    plan = chain_schedule(model)
+    plan = chain_schedule(model.network)
     blocks = plan.blocks.view(np.uint8)
     with pytest.raises(ValueError, match="one entry per lane"):
         softmap.core.pack_lanes(
-            layout(model), blocks, plan.edge, np.zeros(3), np.zeros(0), np.zeros(0), 1
+            layout(model.network), blocks, plan.edge, np.zeros(3), np.zeros(0), np.zeros(0), 1
         )
 
 
 @given(models(), st.integers(0, 10**6))
 def test_marginals_in_single_precision_are_divided_by_their_sums(model, seed):
-    nodes = np.random.default_rng(seed).random(model.unary.size).astype(np.float32) + 0.1
-    parts = np.split(nodes.astype(float), model.node_offset[1:-1])
+    nodes = np.random.default_rng(seed).random(model.network.unary.size).astype(np.float32) + 0.1
+    parts = np.split(nodes.astype(float), model.network.node_offset[1:-1])
     expected = np.concatenate([part / part.sum() for part in parts])
-    assert normalised(model, nodes) == pytest.approx(expected, rel=1e-15)
-    out = np.empty(model.unary.size)
-    core.normalise(layout(model), nodes, out, 3)
-    assert np.array_equal(out, normalised(model, nodes))
+    assert normalised(model.network, nodes) == pytest.approx(expected, rel=1e-15)
+    out = np.empty(model.network.unary.size)
+    core.normalise(layout(model.network), nodes, out, 3)
+    assert np.array_equal(out, normalised(model.network, nodes))
     with pytest.raises(ValueError, match="mass"):
-        core.normalise(layout(model), nodes[1:], out)
+        core.normalise(layout(model.network), nodes[1:], out)
 
 
 @given(models(hard=True), st.integers(0, 10**6), st.sampled_from([1, 3]))
 def test_the_cost_of_marginals_in_single_precision_is_that_of_what_they_stand_for(
     model, seed, threads
 ):
-    nodes = np.random.default_rng(seed).random(model.unary.size).astype(np.float32) + 0.1
-    nodes[np.isinf(model.unary)] = 0.0
+    nodes = np.random.default_rng(seed).random(model.network.unary.size).astype(np.float32) + 0.1
+    nodes[np.isinf(model.network.unary)] = 0.0
     terms = np.multiply(
-        model.unary, normalised(model, nodes), where=nodes > 0, out=np.zeros(nodes.size)
+        model.network.unary,
+        normalised(model.network, nodes),
+        where=nodes > 0,
+        out=np.zeros(nodes.size),
     )
-    assert node_cost(model, nodes, threads) == math.fsum(terms)
+    assert node_cost(model.network, nodes, threads) == math.fsum(terms)
     with pytest.raises(ValueError, match="mass"):
-        core.careful_node_cost(layout(model), nodes[1:])
+        core.careful_node_cost(layout(model.network), nodes[1:])
 
 
 @given(
@@ -201,7 +206,7 @@ def test_the_cost_of_marginals_in_single_precision_is_that_of_what_they_stand_fo
     st.booleans(),
 )
 def test_the_shares_that_a_pass_leaves_are_those_of_its_messages(model, threads, eta, forward):
-    chains = sweeps.Chains(model, threads)
+    chains = sweeps.Chains(model.network, threads)
     state, loops = chains.start(None), chains.loops
     chains.passes(state, 3, eta, momentum=True)
     if forward:
@@ -216,12 +221,12 @@ def test_the_shares_that_a_pass_leaves_are_those_of_its_messages(model, threads,
 
 def test_shares_of_messages_that_were_changed_are_computed_anew():
     model = generators.potts_grid(6, 6, 3, seed=0)
-    chains = sweeps.Chains(model, 1)
+    chains = sweeps.Chains(model.network, 1)
     state = chains.start(None)
     chains.passes(state, 3, 10.0, momentum=False)
     before = chains.nodes(state.msg, 10.0)
     half = np.arange(2 * model.m)
-    lam = np.random.default_rng(0).normal(size=model.half_size)
+    lam = np.random.default_rng(0).normal(size=model.network.half_size)
     chains.begin_with(state, lam, half, np.ones(len(half)))
     after = chains.nodes(state.msg, 10.0)
     chains.loops.forget()

@@ -35,7 +35,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def passed(model: Model, eta: float, count: int = 3) -> tuple[Chains, Messages]:
-    chains = Chains(model, 1)
+    chains = Chains(model.network, 1)
     state = chains.start(None)
     chains.passes(state, count, eta, momentum=True)
     return chains, state
@@ -165,7 +165,7 @@ def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
     """Shares of any size, at nodes of 1, 2, 3 or more chains: 1 / 3 is no number of the machine."""
     rng = np.random.default_rng(seed)
     model = generators.erdos_renyi(20, 3, seed=seed % 1000)
-    chains = Chains(model, 1)
+    chains = Chains(model.network, 1)
     plan, shift = chains.plan, np.zeros(len(chains.plan.blocks))
     theta = rng.normal(size=plan.cost_size) * 10.0 ** rng.integers(-3, 4)
     found = core.chain_bound(plan.native, theta, shift, 0.0, 1)
@@ -193,7 +193,7 @@ def test_packed_tables_are_rounded_down(seed):
         edges,
         SharedTables([table], np.zeros(len(edges), dtype=int), weights),
     )
-    plan = chain_schedule(model)
+    plan = chain_schedule(model.network)
     tiles = plan.blocks[plan.blocks["count"] > 0]
     assert len(tiles)
     for block in tiles:
@@ -212,7 +212,7 @@ def test_bounds_do_not_depend_on_threads_or_on_what_was_asked_before():
     model = generators.potts_grid(70, 70, 3, seed=1)
     found = []
     for threads in (1, 2):
-        chains = Chains(model, threads)
+        chains = Chains(model.network, threads)
         state = chains.start(None)
         chains.passes(state, 4, 30.0, momentum=True)
         first = chains.prove(state, 1).bound
@@ -254,7 +254,7 @@ def test_a_price_is_that_of_the_coupling(name, seed, eta):
                 chains.resend(state, eta)
             found = chains.marginals(state, eta)
             kappa = chains.loops.couplings(state.msg, chains.loops.by_node())
-            if len(model.auxiliaries):
+            if len(model.network.auxiliaries):
                 continue
             prices = []
             for nodes in (found.nodes, other_marginals(model, rng)):
@@ -274,7 +274,7 @@ def test_a_price_is_that_of_the_coupling(name, seed, eta):
 
 def other_marginals(model: Model, rng: np.random.Generator) -> np.ndarray:
     mass = rng.random(model.unary.size) * np.isfinite(model.unary)
-    return mass / np.repeat(np.add.reduceat(mass, model.node_offset[:-1]), model.num_labels)
+    return mass / np.repeat(np.add.reduceat(mass, model.network.node_offset[:-1]), model.num_labels)
 
 
 @pytest.mark.parametrize("weight", [0.3, 0.7, 1.0])
@@ -302,10 +302,10 @@ def test_labels_are_those_of_lambda(name, seed):
     for model in models_of(name, seed):
         chains, state = passed(model, 20.0)
         proved = chains.prove(state, 0)
-        if model.has_forbidden or len(model.auxiliaries):
+        if model.network.has_forbidden or len(model.network.auxiliaries):
             assert proved.labels is None
             continue
-        order = decoding_order(model.graph, model.num_variables)
+        order = decoding_order(model.network.graph, model.network.num_variables)
         np.testing.assert_array_equal(proved.labels(), decode(model, proved.lam(), order))
 
 
@@ -326,8 +326,8 @@ def test_labels_are_the_same_on_any_number_of_threads():
             found.append(proved.labels())
         np.testing.assert_array_equal(found[1], found[0])
         np.testing.assert_array_equal(found[2], found[0])
-        order = decoding_order(model.graph, model.num_variables)
-        np.testing.assert_array_equal(found[0], decode(model, proved.lam(), order))
+        order = decoding_order(model.network.graph, model.network.num_variables)
+        np.testing.assert_array_equal(found[0], decode(model.network, proved.lam(), order))
 
 
 def test_a_point_that_was_looked_at_can_be_looked_at_again():
@@ -356,7 +356,7 @@ def test_making_lambda_between_passes_changes_nothing():
 
 
 def passed_again(model: Model, messages: np.ndarray) -> ProvedBound:
-    chains = Chains(model, 1)
+    chains = Chains(model.network, 1)
     state = chains.start(None)
     state.msg[:] = messages
     return chains.prove(state, 0)
@@ -365,10 +365,10 @@ def passed_again(model: Model, messages: np.ndarray) -> ProvedBound:
 def test_places_of_messages():
     model = generators.ragged_constrained(30, max_labels=4, seed=2)
     chains = Chains(tighten(model), 1)
-    lam = np.random.default_rng(0).normal(size=int(model.half_offset[-1]))
+    lam = np.random.default_rng(0).normal(size=int(model.network.half_offset[-1]))
     messages, (at, step) = chains.start(lam).msg, chains.plan.half_places
     for h in range(2 * model.m):
-        own = lam[model.half_slice(h)]
+        own = lam[model.network.half_slice(h)]
         np.testing.assert_array_equal(messages[at[h] + step[h] * np.arange(len(own))], -own)
     np.testing.assert_array_equal(chains.loops.lam(messages), lam)
 

@@ -65,24 +65,27 @@ def grid_of(name: str, seed: int) -> Model:
 
 def plain_half_pass(model: Model, lam: np.ndarray, eta: float, forward: bool) -> np.ndarray:
     """The recursion as it is written, node by node, through the numpy verbs."""
-    graph, msg = model.graph, -lam
-    ahead = graph.node < graph.node[np.arange(2 * model.m) ^ 1]
-    for i in range(model.n) if forward else range(model.n - 1, -1, -1):
+    graph, msg = model.network.graph, -lam
+    ahead = graph.node < graph.node[np.arange(2 * model.network.m) ^ 1]
+    for i in range(model.network.n) if forward else range(model.network.n - 1, -1, -1):
         halves = graph.half[graph.start[i] : graph.start[i + 1]]
         chains = max(ahead[halves].sum(), (~ahead[halves]).sum(), 1)
-        theta = model.unary_of(i) + sum(msg[model.half_slice(h)] for h in halves)
+        theta = model.network.unary_of(i) + sum(msg[model.network.half_slice(h)] for h in halves)
         for h in halves[ahead[halves] == forward]:
             far = h ^ 1
-            g = int(np.searchsorted(model.group_start, h >> 1, side="right")) - 1
-            k, a = (h >> 1) - model.group_start[g], theta / chains - msg[model.half_slice(h)]
-            d = int(model.num_labels[graph.node[far]])
-            potential = model.potentials[g]
+            g = int(np.searchsorted(model.network.group_start, h >> 1, side="right")) - 1
+            k, a = (
+                (h >> 1) - model.network.group_start[g],
+                theta / chains - msg[model.network.half_slice(h)],
+            )
+            d = int(model.network.num_labels[graph.node[far]])
+            potential = model.network.potentials[g]
             if np.isinf(eta):
                 new = hard_message(potential, k, far & 1, a, d)
             else:
                 new = soft_message(potential, k, far & 1, a, eta, d)
             new = np.where(np.isfinite(new), new - new.min(), 0.0)
-            msg[model.half_slice(far)] = new
+            msg[model.network.half_slice(far)] = new
     return -msg
 
 
@@ -92,8 +95,8 @@ def plain_half_pass(model: Model, lam: np.ndarray, eta: float, forward: bool) ->
 def test_a_pass_is_the_recursion(name, seed, eta):
     for model in models_of(name, seed):
         rng = np.random.default_rng(seed)
-        lam = rng.normal(size=int(model.half_offset[-1]))
-        chains = Chains(model, ONE)
+        lam = rng.normal(size=int(model.network.half_offset[-1]))
+        chains = Chains(model.network, ONE)
         state = chains.start(lam)
         chains.passes(state, 1, eta, momentum=False)
         expected = plain_half_pass(model, lam, eta, forward=True)
@@ -105,22 +108,22 @@ def test_a_pass_is_the_recursion(name, seed, eta):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_hard_passes_never_lower_the_bound(name, seed):
     model = models_of(name, seed)[0]
-    chains = Chains(model, ONE)
+    chains = Chains(model.network, ONE)
     state = chains.start(None)
     bounds = []
     for _ in range(5):
         chains.passes(state, 1, np.inf, momentum=False)
-        bounds.append(dual_bound(model, proving_lam(chains, state)))
+        bounds.append(dual_bound(model.network, proving_lam(chains, state)))
     assert all(b >= a - 1e-9 * (1 + abs(a)) for a, b in pairwise(bounds))
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40))
 def test_hard_passes_are_exact_on_trees(seed, n):
     model = generators.random_tree(n, 3, seed=seed)
-    chains = Chains(model, ONE)
+    chains = Chains(model.network, ONE)
     state = chains.start(None)
     chains.passes(state, 2 * n, np.inf, momentum=False)
-    bound = dual_bound(model, proving_lam(chains, state))
+    bound = dual_bound(model.network, proving_lam(chains, state))
     assert bound == pytest.approx(lp.solve(model).value, abs=1e-6)
 
 
@@ -129,7 +132,7 @@ def test_threads_do_not_change_a_bit(seed):
     model = generators.erdos_renyi(60, 3, seed=seed % 1000)
     results = []
     for threads in (1, 2, 3):
-        chains = Chains(model, threads)
+        chains = Chains(model.network, threads)
         state = chains.start(None)
         chains.passes(state, 7, 50.0, momentum=True)
         results.append(chains.loops.lam(state.msg))
@@ -140,13 +143,13 @@ def test_threads_do_not_change_a_bit(seed):
 @given(seed=st.integers(0, 2**32 - 1), eta=st.sampled_from([1.0, 30.0, 1e4]))
 def test_passes_never_lower_the_smoothed_dual_which_stays_below_the_bound(seed, eta):
     model = generators.erdos_renyi(30, 3, seed=seed % 1000)
-    chains = Chains(model, ONE)
+    chains = Chains(model.network, ONE)
     state = chains.start(None)
     values = []
     for _ in range(4):
         chains.passes(state, 1, eta, momentum=False)
         values.append(chains.marginals(state, eta).smoothed)
-        assert values[-1] <= dual_bound(model, proving_lam(chains, state)) + 1e-9
+        assert values[-1] <= dual_bound(model.network, proving_lam(chains, state)) + 1e-9
     assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(values))
 
 
@@ -154,22 +157,22 @@ def test_passes_never_lower_the_smoothed_dual_which_stays_below_the_bound(seed, 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_costs_lie_by_strip_and_nothing_else_does(name, seed):
     for model in models_of(name, seed):
-        plan = chain_schedule(model)
-        node = np.repeat(np.arange(model.n), model.num_labels)
-        label = np.arange(len(node)) - model.node_offset[node]
+        plan = chain_schedule(model.network)
+        node = np.repeat(np.arange(model.network.n), model.network.num_labels)
+        label = np.arange(len(node)) - model.network.node_offset[node]
         at, step = plan.node_places
         place = at[node] + label * step[node]
-        np.testing.assert_array_equal(plan.unary[place], model.unary)
+        np.testing.assert_array_equal(plan.unary[place], model.network.unary)
         assert len(np.unique(place)) == len(place)
         assert not np.delete(plan.unary, place).any()
 
 
 def test_costs_without_room_are_refused():
     model = generators.random_grid(3, 3, 4, seed=1)
-    plan = chain_schedule(model)
+    plan = chain_schedule(model.network)
 
     def arrange(nodes, rows, size):
-        core.by_strip(layout(model), nodes, rows.view(np.uint8), np.zeros(size))
+        core.by_strip(layout(model.network), nodes, rows.view(np.uint8), np.zeros(size))
 
     last = len(plan.rows) - 1
     with pytest.raises(ValueError, match=f"row {last} has no room"):

@@ -56,7 +56,7 @@ def in_blocks(model: Model, width: int) -> np.ndarray:
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
     model = picture(shape, family, seed)
-    small = anneal.coarser(model, NUMBERS)
+    small = anneal.coarser(model.network, NUMBERS)
     assert small is not None
     block = in_blocks(model, shape[1])
     assert small.model.n == block.max() + 1
@@ -67,7 +67,7 @@ def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
     model = picture(shape, "potts", seed)
-    small, block = anneal.coarser(model, NUMBERS), in_blocks(model, shape[1])
+    small, block = anneal.coarser(model.network, NUMBERS), in_blocks(model, shape[1])
     across = (shape[1] + 1) // 2
     ends = {tuple(pair): e for e, pair in enumerate(small.model.edges.tolist())}
     weights = small.model.potentials[0].arrays()["weights"]
@@ -90,7 +90,7 @@ def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
 )
 def test_spreading_is_taking_and_packing(shape, family, seed):
     model = picture(shape, family, seed)
-    small, chains = anneal.coarser(model, NUMBERS), Chains(model, 1)
+    small, chains = anneal.coarser(model.network, NUMBERS), Chains(model.network, 1)
     lam = np.random.default_rng(seed).normal(size=small.model.half_size)
     state = chains.start(None)
     chains.begin_with(state, lam, small.source, small.part)
@@ -104,7 +104,7 @@ def test_spreading_is_taking_and_packing(shape, family, seed):
 
 def test_what_is_spread_must_be_there():
     model = potts_grid(3, 3, 2)
-    chains, halves = Chains(model, 1), 2 * model.m
+    chains, halves = Chains(model.network, 1), 2 * model.m
     state = chains.start(None)
     with pytest.raises(ValueError, match="source names half-edges past the end of lam"):
         core.spread(
@@ -146,11 +146,11 @@ def others() -> dict[str, Model]:
 
 @pytest.mark.parametrize("name", others())
 def test_other_models_have_no_blocks(name):
-    assert anneal.coarser(others()[name], NUMBERS) is None
+    assert anneal.coarser(others()[name].network, NUMBERS) is None
 
 
 def test_small_pictures_have_no_blocks():
-    assert anneal.coarser(picture((5, 6), "potts", 0), anneal.AnnealNumbers()) is None
+    assert anneal.coarser(picture((5, 6), "potts", 0).network, anneal.AnnealNumbers()) is None
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -170,7 +170,7 @@ def test_looking_ahead_is_work_and_the_same_with_any_number_of_threads():
     options = {"goal": "lp", "lp_gap": 1e-4, "tuning": ANY_SIZE}
     runs = [softmap.solve(model, threads=threads, **options) for threads in (1, 2)]
     same_result(*runs)
-    small = anneal.coarser(model, NUMBERS)
+    small = anneal.coarser(model.network, NUMBERS)
     assert small is not None
     passes, rest = divmod(runs[0].work, 2 * model.m)
     assert rest  # passes over blocks are no whole number of passes over pixels
@@ -188,14 +188,14 @@ def test_a_strongly_tied_picture_takes_less_work(monkeypatch):
 def test_whoever_has_no_time_begins_at_zero():
     model = picture((20, 20), "potts", 0)
     method = Anneal().with_tuning(ANY_SIZE)
-    state = method.init(model, None, 0)
+    state = method.init(model.network, None, 0)
     eta = state.eta
     method.start_coarse(state, core.Deadline(0.0))
     assert not state.messages.msg.any()
     assert (state.work, state.eta) == (0, eta)
     method.start_coarse(state)
     assert state.messages.msg.any()
-    small = anneal.coarser(model, NUMBERS)
+    small = anneal.coarser(model.network, NUMBERS)
     assert state.work > 2 * small.model.m * NUMBERS.coarse_passes  # and blocks of blocks
     assert state.eta == TUNING.of(AnnealingRule).growth * eta
 
@@ -203,7 +203,7 @@ def test_whoever_has_no_time_begins_at_zero():
 def test_eta_stays_where_it_was_given():
     model = picture((20, 20), "potts", 0)
     method = Anneal(eta=7.0).with_tuning(ANY_SIZE)
-    state = method.init(model, None, 0)
+    state = method.init(model.network, None, 0)
     method.start_coarse(state)
     assert state.eta == 7.0
 
@@ -220,5 +220,7 @@ def test_short_runs_do_not_start_coarse(passes):
 
 def test_warm_starts_do_not_start_coarse():
     model = picture((20, 20), "potts", 0)
-    found = softmap.solve(model, goal="lp", warm_start=np.zeros(model.half_size), tuning=ANY_SIZE)
+    found = softmap.solve(
+        model, goal="lp", warm_start=np.zeros(model.network.half_size), tuning=ANY_SIZE
+    )
     assert found.work % (2 * model.m) == 0

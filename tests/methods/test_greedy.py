@@ -25,10 +25,10 @@ NAMES = (*GREEDY, "sampled-emp", "sampled-smp", "accel-greedy-smp")
 
 def ranks(model, lam, eta, stars):
     """Σ_B ‖ν‖₁² / (|B| + 1) of the block of every half-edge, by definition."""
-    norms = [np.abs(paper.nu(model, lam, eta, [h])).sum() ** 2 for h in range(2 * model.m)]
+    norms = [np.abs(paper.nu(model.network, lam, eta, [h])).sum() ** 2 for h in range(2 * model.m)]
     if not stars:
         return np.array(norms) / 2
-    blocks = [paper.N(model, int(i)) for i in model.edges.reshape(-1)]
+    blocks = [paper.N(model.network, int(i)) for i in model.edges.reshape(-1)]
     return np.array([sum(norms[g] for g in b) / (len(b) + 1) for b in blocks])
 
 
@@ -62,9 +62,9 @@ def test_greedy_updates_are_those_of_largest_slack(name, model, seed, eta):
 
 def _updated(model, lam, eta, update, h):
     """λ after the update of half-edge h, or of its star."""
-    block = paper.N(model, paper.vertex(model, h)) if update is paper.smp else [h]
+    block = paper.N(model.network, paper.vertex(model.network, h)) if update is paper.smp else [h]
     out = lam.copy()
-    out[paper.entries(model, block)] = update(model, lam, eta, block)
+    out[paper.entries(model.network, block)] = update(model, lam, eta, block)
     return out
 
 
@@ -94,7 +94,7 @@ def test_the_semi_greedy_method_follows_its_numpy_twin(model, seed, sample):
     algorithm = AccelGreedySMP(eta, sample, restart=False)
     state = algorithm.init(model, lam, seed)
     generator, v, theta = twins.Xoshiro.seeded(seed), lam.copy(), 1.0
-    gain = paper.gain("sharp", model, paper.Blocks.STARS, eta)
+    gain = paper.gain("sharp", model.network, paper.Blocks.STARS, eta)
     for _ in range(10):
         theta = 2 * theta / (theta + np.sqrt(theta**2 + 4))
         y = theta * v + (1 - theta) * lam
@@ -103,9 +103,11 @@ def test_the_semi_greedy_method_follows_its_numpy_twin(model, seed, sample):
         if np.unique(found.round(9)).size < np.unique(model.edges.reshape(-1)[drawn]).size:
             return  # a tie
         lam = _updated(model, y, eta, paper.smp, drawn[int(found.argmax())])
-        i = paper.vertex(model, drawn[0])
-        star = paper.N(model, i)
-        v[paper.entries(model, star)] += gain[i] / theta * paper.nu(model, y, eta, star)
+        i = paper.vertex(model.network, drawn[0])
+        star = paper.N(model.network, i)
+        v[paper.entries(model.network, star)] += (
+            gain[i] / theta * paper.nu(model.network, y, eta, star)
+        )
         algorithm.step(state, 1)
         np.testing.assert_allclose(algorithm.propose(state).lam, lam, atol=1e-8)
 
@@ -123,7 +125,7 @@ def test_chunks_change_nothing_and_work_is_counted(name):
     np.testing.assert_array_equal(runs[0][0], runs[1][0])
     assert runs[0][1] == runs[1][1] >= 600
     alone = make(name, eta=10.0)
-    state = alone.init(Model([[0.0, 1.0]] * 3, None, []), None, 0)
+    state = alone.init(Model([[0.0, 1.0]] * 3, None, []).network, None, 0)
     alone.step(state, 10)
     assert state.work == 0
 
@@ -138,7 +140,7 @@ def test_rates_hold_on_runs(name):
         s, dual = theory.sizes(model), SmoothedDual(model, eta)
         least, _ = twins.long_run(model, eta)
         algorithm = make(name, eta=eta)
-        state = algorithm.init(model, None, seed)
+        state = algorithm.init(model.network, None, seed)
         errors, slacks = [], []
         for _ in range(40):
             algorithm.step(state, 4)
@@ -155,7 +157,7 @@ def test_rates_hold_on_runs(name):
 def test_restarts_do_not_raise_L():
     model, eta = generators.erdos_renyi(8, seed=1), 300.0
     algorithm = make("accel-greedy-smp", eta=eta)
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     values = []
     for _ in range(40):
         algorithm.step(state, 16 * model.n)

@@ -33,7 +33,7 @@ def state_of(messages: Messages) -> str:
 
 
 def begun() -> tuple[Chains, Messages]:
-    chains = Chains(generators.random_grid(5, 5, 3, seed=3), 1)
+    chains = Chains(generators.random_grid(5, 5, 3, seed=3).network, 1)
     return chains, chains.start(None)
 
 
@@ -98,7 +98,7 @@ def test_every_action_starts_in_every_state(spare):
 def test_messages_of_a_coarser_model_are_half():
     """Forward messages are not set: λ without a pass recomputes them."""
     chains, messages = begun()
-    lam = np.random.default_rng(1).normal(size=chains.model.half_size)
+    lam = np.random.default_rng(1).normal(size=chains.model.network.half_size)
     halves = 2 * chains.model.m
     chains.begin_with(messages, lam, np.arange(halves), np.ones(halves))
     assert state_of(messages) == HALF

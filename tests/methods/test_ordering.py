@@ -22,9 +22,9 @@ def band(n: int, seed: int = 0) -> Model:
 
 
 def orderly(model: Model) -> np.ndarray:
-    rank, level = pass_order(model.graph)
-    assert sorted(rank) == list(range(model.n))
-    first, second = model.edges.T
+    rank, level = pass_order(model.network.graph)
+    assert sorted(rank) == list(range(model.network.n))
+    first, second = model.network.edges.T
     assert ((rank[first] < rank[second]) == (level[first] < level[second])).all()
     assert (level[first] != level[second]).all()
     return rank
@@ -32,7 +32,7 @@ def orderly(model: Model) -> np.ndarray:
 
 @given(models())
 def test_small_models_keep_their_order(model):
-    assert (orderly(model) == np.arange(model.n)).all()
+    assert (orderly(model) == np.arange(model.network.n)).all()
 
 
 def test_grids_trees_and_random_graphs_keep_their_order():
@@ -48,18 +48,18 @@ def test_grids_trees_and_random_graphs_keep_their_order():
 def test_levels_of_long_thin_graphs_are_wide():
     for model in (band(LENGTH), generators.potts_grid(LENGTH // 3, 3, 2, seed=0)):
         rank = orderly(model)
-        _, level = pass_order(model.graph)
+        _, level = pass_order(model.network.graph)
         assert not (rank == np.arange(model.n)).all()
         assert np.bincount(level).mean() >= core.LANES
 
 
 def test_labels_are_decided_last_of_the_pass_first():
     model = band(LENGTH)
-    rank = pass_order(model.graph)[0]
-    order = decoding_order(model.graph, model.num_variables)
+    rank = pass_order(model.network.graph)[0]
+    order = decoding_order(model.network.graph, model.network.num_variables)
     assert (np.diff(rank[order]) == -1).all()
     small = generators.potts_grid(5, 5, 2, seed=0)
-    assert (decoding_order(small.graph, 25) == np.arange(25)[::-1]).all()
+    assert (decoding_order(small.network.graph, 25) == np.arange(25)[::-1]).all()
 
 
 @pytest.mark.parametrize("method", ["anneal", "trws"])

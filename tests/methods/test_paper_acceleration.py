@@ -49,16 +49,18 @@ def _blocks(model, order):
     halves = 2 * model.m
     if order is Blocks.EDGES:
         return [([h], 1 / halves) for h in range(halves)]
-    stars = [reading.N(model, i) for i in range(model.n)]
+    stars = [reading.N(model.network, i) for i in range(model.n)]
     return [(star, len(star) / halves) for star in stars if star]
 
 
 def _curvature(model, algorithm):
     """Γ: the curvature of φ_0 over the entries of λ, 1 / (p_b · gain_b) on block b."""
-    gain = paper.gain(algorithm.constants, model, algorithm.blocks, algorithm.eta)
-    out = np.empty(int(model.half_offset[-1]))
-    for block, p in _blocks(model, algorithm.blocks):
-        out[reading.entries(model, block)] = 1 / (p * gain[model.edges.reshape(-1)[block[0]]])
+    gain = paper.gain(algorithm.constants, model.network, algorithm.blocks, algorithm.eta)
+    out = np.empty(int(model.network.half_offset[-1]))
+    for block, p in _blocks(model.network, algorithm.blocks):
+        out[reading.entries(model.network, block)] = 1 / (
+            p * gain[model.edges.reshape(-1)[block[0]]]
+        )
     return out
 
 
@@ -68,16 +70,16 @@ def _curvature(model, algorithm):
 def test_steps_of_v_are_those_of_the_statements(model):
     """Lemmas "est-seq" and "est-seq-smp" with γ_{k+1} = γ_0 θ_k²: qθ/γ and θ/(pγ)."""
     s = theory.sizes(model)
-    q, degree = s.half_edges, model.graph.degree
+    q, degree = s.half_edges, model.network.graph.degree
     used = degree > 0
-    edges = paper.gain("lemma", model, Blocks.EDGES, ETA)[used]
+    edges = paper.gain("lemma", model.network, Blocks.EDGES, ETA)[used]
     np.testing.assert_allclose(edges, q / theory.gamma_0(s, ETA, "edges"))
-    stars = paper.gain("lemma", model, Blocks.STARS, ETA)[used]
+    stars = paper.gain("lemma", model.network, Blocks.STARS, ETA)[used]
     np.testing.assert_allclose(stars, q / degree[used] / theory.gamma_0(s, ETA, "stars"))
-    sharp = paper.gain("sharp", model, Blocks.EDGES, ETA)[used]
+    sharp = paper.gain("sharp", model.network, Blocks.EDGES, ETA)[used]
     np.testing.assert_allclose(sharp, q / theory.gamma_0(s, ETA, "edges", "zero-sum"))
-    np.testing.assert_allclose(sharp, paper.gain("printed", model, Blocks.EDGES, ETA)[used])
-    printed = paper.gain("printed", model, Blocks.STARS, ETA)[used]
+    np.testing.assert_allclose(sharp, paper.gain("printed", model.network, Blocks.EDGES, ETA)[used])
+    printed = paper.gain("printed", model.network, Blocks.STARS, ETA)[used]
     np.testing.assert_allclose(printed, s.min_degree / (2 * degree[used] * ETA))
 
 
@@ -86,10 +88,10 @@ def test_the_block_curvature_bounds_the_hessian(model):
     rng = np.random.default_rng(0)
     dual = SmoothedDual(model, ETA)
     for order in Blocks:
-        bound = paper.block_curvature(model, order, ETA)
-        for block, _ in _blocks(model, order):
-            at = reading.entries(model, block)
-            lam = rng.normal(size=int(model.half_offset[-1]))
+        bound = paper.block_curvature(model.network, order, ETA)
+        for block, _ in _blocks(model.network, order):
+            at = reading.entries(model.network, block)
+            lam = rng.normal(size=int(model.network.half_offset[-1]))
             hessian = np.empty((len(at), len(at)))
             for column, x in enumerate(at):
                 move = np.zeros_like(lam)
@@ -136,17 +138,17 @@ def test_phi_keeps_its_quadratic_form(model, name, constants):
     """φ_k built by its definition equals ω_k + γ_k/2 ‖λ - v_k‖², with the compiled v_k."""
     algorithm = METHODS[name](eta=ETA, constants=constants)
     dual, rng = SmoothedDual(model, ETA), np.random.default_rng(1)
-    first = rng.normal(size=int(model.half_offset[-1]))
+    first = rng.normal(size=int(model.network.half_offset[-1]))
     probes = rng.normal(size=(4, len(first))) * 2
     state, twin = algorithm.init(model, first, 9), twins.Xoshiro.seeded(9)
-    curvature, to_model = _curvature(model, algorithm), star_order(model).to_model
+    curvature, to_model = _curvature(model, algorithm), star_order(model.network).to_model
     omega = dual.value(first)
     phi = omega + (curvature * (probes - first) ** 2).sum(axis=1) / 2
     for theta in theory.thetas(40):
         h = twin.half_edge(model)
         node = model.edges.reshape(-1)[h]
-        block = [h] if algorithm.blocks is Blocks.EDGES else reading.N(model, node)
-        at, p = reading.entries(model, block), len(block) / (2 * model.m)
+        block = [h] if algorithm.blocks is Blocks.EDGES else reading.N(model.network, node)
+        at, p = reading.entries(model.network, block), len(block) / (2 * model.m)
         v = to_model(state.v)
         y = v + theta**2 * to_model(state.w)
         nu, value = dual.slack(y)[at], dual.value(y)
@@ -164,8 +166,8 @@ def _induction_step(model, algorithm, y):
     dual = SmoothedDual(model, algorithm.eta)
     nu, value, curvature = dual.slack(y), dual.value(y), _curvature(model, algorithm)
     mean, bound = 0.0, value
-    for block, p in _blocks(model, algorithm.blocks):
-        at, new = reading.entries(model, block), y.copy()
+    for block, p in _blocks(model.network, algorithm.blocks):
+        at, new = reading.entries(model.network, block), y.copy()
         new[at] = reading.ALGORITHMS[algorithm.name][0](model, y, algorithm.eta, block)
         mean += p * dual.value(new)
         bound -= (nu[at] ** 2 / curvature[at]).sum() / (2 * p)
@@ -180,7 +182,7 @@ def test_the_induction_step_of_the_dual_rate(model, name, constants):
     for scale in (0.01, 0.3, 1.0, 5.0):
         for _ in range(10):
             mean, bound = _induction_step(
-                model, algorithm, scale * rng.normal(size=int(model.half_offset[-1]))
+                model, algorithm, scale * rng.normal(size=int(model.network.half_offset[-1]))
             )
             assert mean <= bound + 1e-10
 
@@ -190,7 +192,7 @@ def test_the_printed_star_step_is_outside_the_proof():
     rng = np.random.default_rng(0)
     pairs = list(itertools.combinations(range(8), 2))
     model = Model(0.1 * rng.normal(size=(8, 2)), pairs, 0.1 * rng.normal(size=(len(pairs), 2, 2)))
-    at_zero = np.zeros(int(model.half_offset[-1]))
+    at_zero = np.zeros(int(model.network.half_offset[-1]))
     mean, bound = _induction_step(
         model, METHODS["accel-smp"](eta=ETA, constants="printed"), at_zero
     )
@@ -235,7 +237,7 @@ def test_the_mean_slack_of_the_returned_iterate(name):
         total = 0.0
         for seed in range(trials):
             algorithm = make(name, eta=ETA)
-            state = algorithm.init(model, None, seed)
+            state = algorithm.init(model.network, None, seed)
             algorithm.step(state, count)
             total += state.total[2] / trials
         assert total <= 8 * model.m * ETA * gap / count
@@ -243,7 +245,7 @@ def test_the_mean_slack_of_the_returned_iterate(name):
 
 @pytest.mark.parametrize("name", ["accel-emp", "accel-smp", "accel-bcd"])
 def test_warm_starts_begin_where_they_are_told(model, name):
-    first = np.random.default_rng(2).normal(size=int(model.half_offset[-1]))
+    first = np.random.default_rng(2).normal(size=int(model.network.half_offset[-1]))
     algorithm = make(name, eta=ETA)
     np.testing.assert_array_equal(algorithm.propose(algorithm.init(model, first, 0)).lam, first)
     printed = METHODS["accel-emp-printed"](eta=ETA)

@@ -53,11 +53,11 @@ def test_parallel_trials_equal_serial_ones(name):
 def test_work_counts_half_edge_messages(name):
     model = generators.erdos_renyi(9, seed=0)
     algorithm = make(name, eta=50.0)
-    state = algorithm.init(model, None, 3)
+    state = algorithm.init(model.network, None, 3)
     algorithm.step(state, 40)
     twin = twins.Xoshiro.seeded(3)
     drawn = [int(model.edges.reshape(-1)[twin.half_edge(model)]) for _ in range(40)]
-    stars = sum(len(paper.N(model, i)) for i in drawn)
+    stars = sum(len(paper.N(model.network, i)) for i in drawn)
     assert state.work == (stars if "smp" in name else 40)
 
 
@@ -92,7 +92,7 @@ def test_the_running_sum_does_not_drift():
     """After many updates the sum still is what its terms add up to, to thirty digits."""
     model = generators.random_tree(12, 3, seed=1)
     algorithm = make("smp", eta=10.0)
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     start = state.total[0]
     algorithm.step(state, 100_000)
     assert state.total[0] == pytest.approx(math.fsum(state.half[:, NORM]), abs=1e-30 * start)
@@ -103,7 +103,7 @@ def test_a_warm_start_is_itself_a_candidate():
     model = generators.random_tree(6, 3, seed=2)
     _, lam = twins.least_dual(model, 5.0)
     algorithm = make("bcd", eta=5.0)
-    state = algorithm.init(model, lam, 0)
+    state = algorithm.init(model.network, lam, 0)
     algorithm.step(state, 50)
     proposed = algorithm.propose(state).lam
-    assert paper.slack(model, proposed, 5.0) <= paper.slack(model, lam, 5.0) + 1e-15
+    assert paper.slack(model.network, proposed, 5.0) <= paper.slack(model, lam, 5.0) + 1e-15

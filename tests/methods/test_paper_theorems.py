@@ -46,11 +46,11 @@ def test_the_projected_point_nears_the_lp(name):
     for model in (generators.random_tree(5, 3, seed=1), generators.erdos_renyi(6, seed=4), star):
         eta, least = 60.0, lp.solve(model).value
         algorithm = make(name, eta=eta)
-        state = algorithm.init(model, None, 1)
+        state = algorithm.init(model.network, None, 1)
         algorithm.step(state, 4000)
         lam = algorithm.propose(state).lam
         dual = SmoothedDual(model, eta)
-        norms = np.add.reduceat(np.abs(dual.slack(lam)), model.half_offset[:-1])
+        norms = np.add.reduceat(np.abs(dual.slack(lam)), model.network.half_offset[:-1])
         error = projected(model, lam, eta) - least
         assert -1e-9 <= error <= theory.approximation_error(theory.sizes(model), eta, norms)
         assert error < 0.25
@@ -64,11 +64,11 @@ def test_rounding_recovers_a_unique_tight_labelling(name, seed):
     model, labels = generators.planted(10, 2, margin=margin, seed=seed)
     eta = theory.rounding_threshold(theory.sizes(model), margin / 2)
     algorithm = make(name, eta=eta)
-    state = algorithm.init(model, None, seed)
+    state = algorithm.init(model.network, None, seed)
     for _ in range(40):
         algorithm.step(state, 5000)
         lam = algorithm.propose(state).lam
-        found = round_nodes(model, SmoothedDual(model, eta).node_marginals(lam))
+        found = round_nodes(model.network, SmoothedDual(model, eta).node_marginals(lam))
         if np.array_equal(found, labels):
             break
     np.testing.assert_array_equal(found, labels)

@@ -66,7 +66,7 @@ def _one_update(name, model, eta, seed, scale=1.0):
     algorithm.step(state, 1)
     h = Xoshiro.seeded(seed).half_edge(model)
     node = int(model.edges.reshape(-1)[h])
-    block = paper.N(model, node) if name == "smp" else [h]
+    block = paper.N(model.network, node) if name == "smp" else [h]
     return before, state.current(), node, block
 
 
@@ -78,7 +78,7 @@ def test_an_update_zeroes_the_slack_of_its_block(name, model, seed, eta):
     _, after, _, block = _one_update(name, model, eta, seed)
     nu = SmoothedDual(model, eta).slack(after)
     for h in block:
-        np.testing.assert_allclose(nu[model.half_slice(h)], 0.0, atol=1e-9)
+        np.testing.assert_allclose(nu[model.network.half_slice(h)], 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["emp", "smp"])
@@ -91,13 +91,13 @@ def test_the_decrease_of_L_is_the_bhattacharyya_formula(name, model, seed, eta):
     dual = SmoothedDual(model, eta)
     decrease = dual.value(before) - dual.value(after)
     power = len(block) + 1
-    logs = paper.log_mu(model, before, eta, node) + sum(
-        paper.log_S(model, before, eta, h) for h in block
+    logs = paper.log_mu(model.network, before, eta, node) + sum(
+        paper.log_S(model.network, before, eta, h) for h in block
     )
     scale = 1 + abs(dual.value(before))
     assert decrease == pytest.approx(-power / eta * logsumexp(logs / power), abs=1e-9 * scale)
 
-    norms = [np.abs(paper.nu(model, before, eta, [h])).sum() ** 2 for h in block]
+    norms = [np.abs(paper.nu(model.network, before, eta, [h])).sum() ** 2 for h in block]
     if name == "emp":  # Lemma "emp-improvement"
         assert decrease >= norms[0] / (4 * eta) - 1e-9 * scale
     else:  # Lemma "smp-improvement", and the sharper constant of docs/theory
@@ -112,7 +112,7 @@ def test_a_gradient_step_promises_half_the_squared_slack(model, seed, eta):
         return
     before, after, _, (h,) = _one_update("bcd", model, eta, seed)
     dual = SmoothedDual(model, eta)
-    promised = (paper.nu(model, before, eta, [h]) ** 2).sum() / (2 * eta)
+    promised = (paper.nu(model.network, before, eta, [h]) ** 2).sum() / (2 * eta)
     scale = 1 + abs(dual.value(before))
     assert dual.value(before) - dual.value(after) >= promised - 1e-9 * scale
 
@@ -126,7 +126,8 @@ def test_a_gradient_step_promises_half_the_squared_slack(model, seed, eta):
 def test_nothing_overflows(eta, model, seed, scale):
     scaled = tighten(
         model.replace(
-            unary=model.unary * scale, potentials=[p.scaled(scale) for p in model.potentials]
+            unary=model.network.unary * scale,
+            potentials=[p.scaled(scale) for p in model.network.potentials],
         )
     )
     dual = SmoothedDual(scaled, eta)
@@ -145,7 +146,7 @@ def test_nothing_overflows(eta, model, seed, scale):
 def test_isolated_vertices_and_models_without_edges(name):
     alone = Model([[0.0, 1.0]] * 3, None, [])
     algorithm = make(name, eta=10.0)
-    state = algorithm.init(alone, None, 0)
+    state = algorithm.init(alone.network, None, 0)
     algorithm.step(state, 10)
     assert algorithm.propose(state).lam.size == 0
     assert state.work == 0

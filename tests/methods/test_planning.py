@@ -31,10 +31,10 @@ def same(twin: Plan, made: dict) -> None:
 
 def compare(model: Model, rank=None, level=None, keys=None) -> None:
     """Chains, and what is kept of them where places of all messages are."""
-    natural = pass_order(model.graph)
+    natural = pass_order(model.network.graph)
     rank, level = natural[0] if rank is None else rank, natural[1] if level is None else level
-    keys = _tile_keys(model) if keys is None else keys
-    plain, held = planned(model, rank, level, keys), layout(model)
+    keys = _tile_keys(model.network) if keys is None else keys
+    plain, held = planned(model, rank, level, keys), layout(model.network)
     for first_only, expected in ((True, leading(plain)), (False, plain)):
         for threads in (1, 3):
             same(expected, core.plan(held, rank, level, keys, first_only, threads))
@@ -73,7 +73,7 @@ def test_plans_of_all_families_are_those_of_the_twin(name, seed):
 )
 def test_plans_of_larger_models_are_those_of_the_twin(model):
     compare(model)
-    compare(model, np.arange(model.n), model.graph.colouring().astype(np.int64))
+    compare(model, np.arange(model.n), model.network.graph.colouring().astype(np.int64))
 
 
 @given(seed=SEEDS, size=st.sampled_from([1, 3, 2**40, 2**54]))
@@ -84,7 +84,7 @@ def test_any_order_and_any_keys_will_do(seed, size):
     labels = rng.integers(1, 4, 25)
     model = Model([rng.random(d) for d in labels], edges, softmap.Potts(rng.random(len(edges))))
     rank = rng.permutation(25)
-    level = model.graph.levels(rank).astype(np.int64) * int(rng.integers(1, 4))
+    level = model.network.graph.levels(rank).astype(np.int64) * int(rng.integers(1, 4))
     keys = rng.choice([-1, 0, 1, size // 2, size], len(edges))
     compare(model, rank, level, keys)
 
@@ -96,7 +96,7 @@ def test_strips_hold_edges_of_one_key(keys):
     edges = np.column_stack([np.arange(count), np.arange(count) + count])
     model = Model(np.zeros((2 * count, 2)), edges, softmap.Potts(1.0))
     level = np.repeat([0, 1], count)
-    made = core.plan(layout(model), np.arange(2 * count), level, np.array(keys), True)
+    made = core.plan(layout(model.network), np.arange(2 * count), level, np.array(keys), True)
     blocks, given_keys = made["blocks"].reshape(-1).view(BLOCK), np.array(keys)
     singles, tiles = blocks[blocks["count"] == 0], blocks[blocks["count"] > 0]
     for block in tiles:
@@ -111,8 +111,8 @@ def test_what_is_no_order_is_refused():
     model = generators.random_grid(2, 2, 2, seed=0)
     rank, keys = np.arange(4), np.zeros(4, dtype=np.int64)
     with pytest.raises(ValueError, match="both ends of edge 0 are in one level"):
-        core.plan(layout(model), rank, np.zeros(4, dtype=np.int64), keys, True)
+        core.plan(layout(model.network), rank, np.zeros(4, dtype=np.int64), keys, True)
     with pytest.raises(ValueError, match="node 2 has the level -1"):
-        core.plan(layout(model), rank, np.array([0, 1, -1, 2]), keys, True)
+        core.plan(layout(model.network), rank, np.array([0, 1, -1, 2]), keys, True)
     with pytest.raises(ValueError, match="key must have 4 entries"):
-        core.plan(layout(model), rank, np.array([0, 1, 1, 2]), keys[:3], True)
+        core.plan(layout(model.network), rank, np.array([0, 1, 1, 2]), keys[:3], True)

@@ -25,8 +25,8 @@ def grid(seed: int, truncation: float = 2.0) -> Model:
 
 def alone(model: Model) -> Model:
     """An equal model with a graph of its own."""
-    groups = [(model.edges[a:b], p) for a, b, p in model.groups()]
-    unary = np.split(model.unary, model.node_offset[1:-1])
+    groups = [(model.edges[a:b], p) for a, b, p in model.network.groups()]
+    unary = np.split(model.unary, model.network.node_offset[1:-1])
     return Model(unary, None, groups, constant=model.constant)
 
 
@@ -39,7 +39,7 @@ def test_a_remembered_plan_gives_the_same_schedule(make):
     first = grid(1)
     make(first)
     second = other_costs(first, 2)
-    assert second.graph is first.graph
+    assert second.network.graph is first.network.graph
     found, expected = make(second), make(alone(second))
     assert found.blocks is make(first).blocks
     for field in fields(found):
@@ -48,11 +48,11 @@ def test_a_remembered_plan_gives_the_same_schedule(make):
 
 def test_potentials_that_are_tiled_in_another_way_get_another_plan():
     first = grid(1)
-    kept = chain_schedule(first)
+    kept = chain_schedule(first.network)
     second = first.replace(potentials=grid(1, truncation=1.0).potentials)
     third = first.replace(potentials=[softmap.Potts(np.full(24, 0.5))])
     for model in (second, third):
-        found, expected = chain_schedule(model), chain_schedule(alone(model))
+        found, expected = chain_schedule(model.network), chain_schedule(alone(model))
         assert found.blocks is not kept.blocks
         np.testing.assert_array_equal(found.blocks, expected.blocks)
         np.testing.assert_array_equal(found.table, expected.table)
@@ -76,14 +76,14 @@ def test_runs_have_the_same_bits_with_and_without_it(monkeypatch):
 def test_plans_go_with_their_graph_and_are_not_pickled():
     model = grid(4)
     plain = len(pickle.dumps(model))
-    chain_schedule(model)
+    chain_schedule(model.network)
     for seed in range(5):
-        chain_schedule(other_costs(model, seed))
-    assert list(model.graph.remembered) == ["chains"]
+        chain_schedule(other_costs(model, seed).network)
+    assert list(model.network.graph.remembered) == ["chains"]
     copied = pickle.loads(pickle.dumps(model))
-    assert not copied.graph.remembered
+    assert not copied.network.graph.remembered
     assert len(pickle.dumps(copied)) == len(pickle.dumps(model)) < 3 * plain
-    died = weakref.ref(model.graph.remembered["chains"][1])
+    died = weakref.ref(model.network.graph.remembered["chains"][1])
     del model
     gc.collect()
     assert died() is None
@@ -92,5 +92,5 @@ def test_plans_go_with_their_graph_and_are_not_pickled():
 def test_large_graphs_keep_no_plans(monkeypatch):
     monkeypatch.setattr(planning, "PLANNING", replace(planning.PLANNING, remembered=10))
     model = grid(5)
-    chain_schedule(model)
-    assert not model.graph.remembered
+    chain_schedule(model.network)
+    assert not model.network.graph.remembered

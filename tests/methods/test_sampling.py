@@ -21,7 +21,7 @@ COUNTS = st.lists(st.integers(1, 13), min_size=1, max_size=4)
 
 
 def begun(engine: Chains | Stars, seed: int) -> Messages:
-    size = engine.model.half_size
+    size = engine.model.network.half_size
     return engine.start(np.random.default_rng(seed).normal(size=size))
 
 
@@ -38,7 +38,7 @@ def test_compiled_samples_are_those_taken_turn_by_turn(
 ):
     ways = []
     for sampled in (Chains.sampled_passes, sampled_by_turns):
-        engine = Chains(model, 1)
+        engine = Chains(model.network, 1)
         state, passes, samples = begun(engine, seed), 0, 0
         mean = np.zeros(model.unary.size if averaging else 0)
         for count in counts:
@@ -74,7 +74,7 @@ def test_the_mean_weighs_samples_by_how_late_they_are(kind):
 def test_threads_do_not_show_in_samples(model, seed):
     means = []
     for threads in (1, 3):
-        engine, mean = Chains(model, threads), np.zeros(model.unary.size)
+        engine, mean = Chains(model.network, threads), np.zeros(model.unary.size)
         engine.sampled_passes(begun(engine, seed), 7, 2.0, Sampling(0, 0, 10.0, mean, RECENT))
         means.append(mean)
     np.testing.assert_array_equal(*means)

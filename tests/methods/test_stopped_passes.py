@@ -43,10 +43,10 @@ def test_what_a_stopped_pass_leaves_proves_a_bound(model, name, stops):
         assert state.work - before <= 2 * model.m * 3
         for ask in (Ask.BOUND, Ask.EVERYTHING):
             proposal = method.answer(state, ask)
-            bound = dual_bound(model, proposal.lam)
+            bound = dual_bound(model.network, proposal.lam)
             assert bound <= least + 1e-9 * (1.0 + abs(least))
             assert proposal.bound is None or proposal.bound <= bound + 1e-9 * (1.0 + abs(bound))
-        verdict = Judge.of(model).look(proposal)
+        verdict = Judge.of(model.network).look(proposal)
         assert verdict.bound <= min(verdict.primals) + 1e-7 * (1.0 + abs(verdict.bound))
 
 
@@ -54,7 +54,7 @@ def test_what_a_stopped_pass_leaves_proves_a_bound(model, name, stops):
 @given(st.integers(0, 10**6), STOPS, st.sampled_from([1, 2]))
 def test_passes_go_on_to_the_same_optimum(seed, stops, threads):
     model = generators.random_grid(4, 5, 3, seed=seed)
-    chains, eta = Chains(model, threads), 5.0
+    chains, eta = Chains(model.network, threads), 5.0
     one, other = chains.start(None), chains.start(None)
     for looks in stops:
         chains.passes(one, 4, eta, momentum=True, deadline=stopping(looks))
@@ -69,7 +69,7 @@ def test_passes_go_on_to_the_same_optimum(seed, stops, threads):
 def test_a_pass_that_stops_forward_changes_no_messages_of_the_run(seed, looks):
     """The messages into early endpoints, the drift and the clock are those before the pass."""
     model = generators.random_grid(6, 7, 3, seed=seed)
-    chains = Chains(model, 1)
+    chains = Chains(model.network, 1)
     state, whole = chains.start(None), chains.start(None)
     for run in (state, whole):
         chains.passes(run, 3, 20.0, momentum=True)
@@ -102,15 +102,15 @@ def test_a_deadline_that_does_not_pass_changes_no_bit(name, threads):
 def test_momentum_is_not_lost_by_stops():
     """As many passes, stopped again and again, come about as far as those of one call."""
     model = generators.random_grid(20, 20, 4, seed=1)
-    chains, eta = Chains(model, 1), 40.0
+    chains, eta = Chains(model.network, 1), 40.0
     whole, parts = chains.start(None), chains.start(None)
     chains.passes(whole, 40, eta, momentum=True)
     done, looks = 0, 0
     while done < 40:
         looks = (looks + 701) % 3000 + 500
         done += chains.passes(parts, 40 - done, eta, momentum=True, deadline=stopping(looks))
-    zero = dual_bound(model, np.zeros(model.half_size))
-    bounds = [dual_bound(model, chains.prove(state).lam()) for state in (whole, parts)]
+    zero = dual_bound(model.network, np.zeros(model.network.half_size))
+    bounds = [dual_bound(model.network, chains.prove(state).lam()) for state in (whole, parts)]
     assert bounds[1] - zero > 0.9 * (bounds[0] - zero)
 
 
@@ -118,7 +118,7 @@ def test_set_up_without_time_says_so():
     model = generators.potts_grid(12, 12, 3, seed=1)
     for name in ("anneal", "trws", "mplp"):
         with pytest.raises(core.OutOfTime):
-            make(name).init(model, None, 0, core.Deadline(0.0))
+            make(name).init(model.network, None, 0, core.Deadline(0.0))
 
 
 @pytest.mark.parametrize("model", [
@@ -131,13 +131,13 @@ def test_an_answer_without_time_has_a_bound_and_no_point(model):
     late = core.Deadline(0.0)
     proposal = method.answer(state, Ask.EVERYTHING, late)
     assert proposal.abandoned
-    assert close(proposal.bound, dual_bound(model, proposal.lam))
+    assert close(proposal.bound, dual_bound(model.network, proposal.lam))
     alone = method.last_bound(state, core.Deadline())
     assert not alone.nodes
-    assert close(alone.bound, dual_bound(model, alone.lam))
+    assert close(alone.bound, dual_bound(model.network, alone.lam))
     nodes = np.full(model.unary.size, 1.0 / int(model.num_labels[0]))
     with pytest.raises(core.OutOfTime):
-        couple(model, nodes, proposal.lam, 20.0, deadline=late)
+        couple(model.network, nodes, proposal.lam, 20.0, deadline=late)
 
 
 @pytest.mark.parametrize("spare", [0, 1 << 23])
@@ -148,7 +148,7 @@ def test_the_last_bound_is_proved_in_time_or_changes_nothing(spare, seed, stop, 
     with by_default(ChainNumbers(spare=spare)):
         for name in ("anneal", "trws"):
             methods = [make(name, threads=1) for _ in range(2)]
-            states = [method.init(model, None, 0) for method in methods]
+            states = [method.init(model.network, None, 0) for method in methods]
             for method, state in zip(methods, states, strict=True):
                 method.step(state, 2)
                 method.step(state, 1, stopping(stop))
@@ -160,7 +160,7 @@ def test_the_last_bound_is_proved_in_time_or_changes_nothing(spare, seed, stop, 
                 np.testing.assert_allclose(states[0].messages.msg[:back], before, atol=1e-6)
                 found = methods[0].last_bound(states[0], core.Deadline())
             whole = methods[1].last_bound(states[1], core.Deadline())
-            bound = dual_bound(model, found.lam)
+            bound = dual_bound(model.network, found.lam)
             assert found.bound == pytest.approx(whole.bound, abs=1e-5)
             assert found.bound == pytest.approx(bound, abs=1e-9)  # the last check offers no other
             assert bound <= least + 1e-7
@@ -169,7 +169,7 @@ def test_the_last_bound_is_proved_in_time_or_changes_nothing(spare, seed, stop, 
 def test_a_coarse_start_without_time_changes_nothing():
     model = generators.potts_grid(140, 140, 4, weight=3.0, seed=2)
     method = Anneal()
-    state = method.init(model, None, 0)
+    state = method.init(model.network, None, 0)
     before = state.messages.msg.copy()
     method.start_coarse(state, core.Deadline(0.0))
     np.testing.assert_array_equal(state.messages.msg, before)
@@ -182,7 +182,7 @@ def test_trws_leaves_out_its_point_once_the_time_is_up(looks):
     """The looks are in the cost of the point."""
     model = generators.erdos_renyi(60, 3, seed=2)
     method, same = (make("trws", eta=None, threads=1) for _ in range(2))
-    state, other = (one.init(model, None, 0) for one in (method, same))
+    state, other = (one.init(model.network, None, 0) for one in (method, same))
     for one, at in ((method, state), (same, other)):
         one.step(at, 4)
     end = core.Deadline()
@@ -194,4 +194,4 @@ def test_trws_leaves_out_its_point_once_the_time_is_up(looks):
     assert whole.points
     assert not whole.abandoned
     assert found.bound <= lp.solve(model).value + 1e-9
-    assert dual_bound(model, found.lam) >= found.bound - 1e-9
+    assert dual_bound(model.network, found.lam) >= found.bound - 1e-9

@@ -67,25 +67,26 @@ def test_tampered_files_are_refused(name):
 
 def test_any_way_to_build_is_checked():
     sound = model()
-    aux = sound.auxiliaries
+    aux = sound.network.auxiliaries
     bare = softmap.Model(
-        np.split(sound.unary, sound.node_offset[1:-1]),
+        np.split(sound.network.unary, sound.network.node_offset[1:-1]),
         None,
-        [(sound.edges, sound.potentials[0])],
+        [(sound.network.edges, sound.network.potentials[0])],
     )
-    assert bare.with_auxiliaries(aux).fingerprint() == sound.fingerprint()
+    assert bare.network.with_auxiliaries(aux).fingerprint() == sound.fingerprint()
     wrong = Auxiliaries(aux.start, aux.member[::-1], aux.stride)
     with pytest.raises(softmap.ModelError, match="auxiliary"):
-        bare.with_auxiliaries(wrong)
-    tie = sound.potentials[0]
+        bare.network.with_auxiliaries(wrong)
+    tie = sound.network.potentials[0]
     turned = softmap.Projection([m[::-1] for m in tie.maps], tie.num_labels, tie.index)
     with pytest.raises(softmap.ModelError, match="does not give the label of the member"):
-        sound.replace(potentials=[turned])
-    dense = softmap.Tables(list(sound.tables()))
-    assert sound.replace(potentials=[dense]).energy([0, 1, 2, 0]) == sound.energy([0, 1, 2, 0])
-    loose = softmap.Tables([np.minimum(t, 9.0) for t in sound.tables()])
+        sound.network.replace(potentials=[turned])
+    dense = softmap.Tables(list(sound.network.tables()))
+    other = sound.network.replace(potentials=[dense])
+    assert other.energy([0, 1, 2, 0]) == sound.energy([0, 1, 2, 0])
+    loose = softmap.Tables([np.minimum(t, 9.0) for t in sound.network.tables()])
     with pytest.raises(softmap.ModelError, match="allows states that do not match"):
-        sound.replace(potentials=[loose])
+        sound.network.replace(potentials=[loose])
     with pytest.raises(softmap.ModelError, match="auxiliary"):  # an edge to an auxiliary variable
         softmap.Model.from_factors(
             [2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)))], groups=[([[0, 3]], softmap.Potts([1.0]))]

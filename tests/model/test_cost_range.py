@@ -88,7 +88,7 @@ def test_ranges_of_nodes_and_edges_are_added_up():
     edges = softmap.generators.grid_edges(5, 6)
     unary = rng.normal(size=(30, 3))
     for weights in (0.7, rng.random(len(edges))):
-        sizes = softmap.Model(unary, edges, softmap.Potts(weights)).cost_sizes
+        sizes = softmap.Model(unary, edges, softmap.Potts(weights)).network.cost_sizes
         nodes = np.ptp(unary, axis=1).sum()
         both = nodes + np.broadcast_to(weights, len(edges)).sum()
         unit = 2.0**sizes.exponent
@@ -130,7 +130,7 @@ def test_no_cost_becomes_infinite_by_scaling_and_no_bound_false():
             continue
         made += 1
         inner = scaled(model)
-        for mine, theirs in zip(model.tables(), inner.model.tables(), strict=True):
+        for mine, theirs in zip(model.network.tables(), inner.model.network.tables(), strict=True):
             assert np.array_equal(np.isinf(mine), np.isinf(theirs))
             large = np.isfinite(mine) & (np.abs(mine) >= 2.0**-1022)
             with np.errstate(under="ignore"):
@@ -138,7 +138,7 @@ def test_no_cost_becomes_infinite_by_scaling_and_no_bound_false():
             large &= np.abs(expected) >= 2.0**-1022
             assert np.array_equal(theirs[large], expected[large])
         labels = np.indices((3, 3, 3)).reshape(3, -1).T
-        every = model.cost_terms(labels)
+        every = model.network.cost_terms(labels)
         allowed = every[np.isfinite(every).all(axis=1)].tolist()
         costs = [sum(map(Fraction, terms)) for terms in allowed]
         if not costs:

@@ -56,16 +56,18 @@ def test_each_set_of_variables_becomes_one_edge_or_one_auxiliary(case):
     scopes = [s if len(s) < 3 else [i for i in s if counts[i] > 1] for s, _ in factors]
     larger = {frozenset(s) for s in scopes if len(s) > 2}
     pairs = {frozenset(s) for s in scopes if len(s) == 2}
-    assert model.num_variables == len(counts)
-    assert model.n == len(counts) + len(larger) == len(counts) + len(model.auxiliaries)
-    assert model.m == len(pairs) + sum(len(s) for s in larger)
+    assert model.network.num_variables == len(counts)
+    assert (
+        model.network.n == len(counts) + len(larger) == len(counts) + len(model.network.auxiliaries)
+    )
+    assert model.network.m == len(pairs) + sum(len(s) for s in larger)
 
 
 def test_pairs_merge_whichever_way_they_are_written():
     first, second = np.arange(6.0).reshape(2, 3), 10 * np.arange(6.0).reshape(3, 2)
     model = Model.from_factors([2, 3], [((0, 1), first), ((1, 0), second), ((0, 1), first)])
     assert model.edges.tolist() == [[0, 1]]
-    np.testing.assert_array_equal(model.table(0), 2 * first + second.T)
+    np.testing.assert_array_equal(model.network.table(0), 2 * first + second.T)
 
 
 def test_constants_and_unaries_add_up():
@@ -77,16 +79,16 @@ def test_constants_and_unaries_add_up():
 def test_auxiliary_states_follow_from_the_labels_and_are_never_shown():
     table = np.arange(12.0).reshape(2, 3, 2)
     model = Model.from_factors([2, 2, 3], [((1, 2, 0), table)])
-    assert (model.n, model.num_variables) == (4, 3)
-    assert model.num_labels.tolist() == [2, 2, 3, 12]
-    states = model.complete([1, 0, 2])
+    assert (model.network.n, model.network.num_variables) == (4, 3)
+    assert model.network.num_labels.tolist() == [2, 2, 3, 12]
+    states = model.network.complete([1, 0, 2])
     assert states.tolist() == [1, 0, 2, 0 * 6 + 2 * 2 + 1]
-    assert model.unary_of(3)[states[3]] == table[0, 2, 1]
-    for e, (aux, member) in enumerate(model.edges.tolist()):
+    assert model.network.unary_of(3)[states[3]] == table[0, 2, 1]
+    for e, (aux, member) in enumerate(model.network.edges.tolist()):
         assert aux == 3
-        assert model.table(e)[states[3], states[member]] == 0.0
-        assert np.isfinite(model.table(e)).sum() == 12
-    assert model.complete([[0, 0, 0], [1, 1, 2]])[:, 3].tolist() == [0, 11]
+        assert model.network.table(e)[states[3], states[member]] == 0.0
+        assert np.isfinite(model.network.table(e)).sum() == 12
+    assert model.network.complete([[0, 0, 0], [1, 1, 2]])[:, 3].tolist() == [0, 11]
     with pytest.raises(ModelError, match=r"labels must have shape \(3,\)"):
         model.energy(states)
     with pytest.raises(ModelError, match=r"evidence: variable 3 is outside 0\.\.2"):
@@ -96,8 +98,8 @@ def test_auxiliary_states_follow_from_the_labels_and_are_never_shown():
 def test_auxiliaries_of_one_shape_share_their_maps():
     table = np.zeros((2, 2, 2))
     model = Model.from_factors([2] * 5, [((i, i + 1, i + 2), table) for i in range(3)])
-    assert len(model.potentials[0].maps) == 3
-    assert len(model.potentials[0]) == 9
+    assert len(model.network.potentials[0].maps) == 3
+    assert len(model.network.potentials[0]) == 9
 
 
 def test_structured_groups_are_kept_beside_the_factors():

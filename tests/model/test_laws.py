@@ -25,7 +25,11 @@ from support.strategies import (
 
 
 def all_labellings(model):
-    return np.array(list(itertools.product(*map(range, model.num_labels[: model.num_variables]))))
+    return np.array(
+        list(
+            itertools.product(*map(range, model.network.num_labels[: model.network.num_variables]))
+        )
+    )
 
 
 @given(models())
@@ -33,7 +37,7 @@ def test_energy_is_the_sum_of_its_entries(model):
     labellings = all_labellings(model)
     energies = model.energy(labellings)
     for labels, energy in zip(labellings[:50], energies, strict=False):
-        assert energy == pytest.approx(energy_by_hand(model, model.complete(labels)))
+        assert energy == pytest.approx(energy_by_hand(model, model.network.complete(labels)))
         assert energy == pytest.approx(model.energy(labels))
 
 
@@ -61,10 +65,10 @@ def test_factors_keep_their_energies_for_arities_0_to_4(recipe):
 @given(models(families=FAMILIES), seeds, st.sampled_from([0.1, 2.0, 30.0, 1e5]))
 def test_messages_are_those_of_the_table(model, seed, eta):
     """numpy verbs and kernels, soft and hard, against the same edge as a dense table."""
-    rng, lay = np.random.default_rng(seed), layout(model)
-    for first, last, potential in model.groups():
+    rng, lay = np.random.default_rng(seed), layout(model.network)
+    for first, last, potential in model.network.groups():
         for e, side in itertools.product(range(first, last), (0, 1)):
-            table = model.table(e)
+            table = model.network.table(e)
             plain = Tables([table])
             d_out, d_in = table.shape if side == 0 else table.shape[::-1]
             a = np.where(rng.random(d_in) < 0.2, np.inf, rng.normal(size=d_in))
@@ -82,8 +86,8 @@ def test_messages_are_those_of_the_table(model, seed, eta):
 @given(models(), st.sampled_from([0.5, 1000.0]))
 def test_scaled_potentials_scale_energies(model, factor):
     scaled = model.replace(
-        unary=model.unary * factor,
-        potentials=[p.scaled(factor) for p in model.potentials],
+        unary=model.network.unary * factor,
+        potentials=[p.scaled(factor) for p in model.network.potentials],
         constant=model.constant * factor,
     )
     labellings = all_labellings(model)

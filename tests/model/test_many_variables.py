@@ -26,7 +26,7 @@ from softmap import (
     Parity,
     lp,
 )
-from softmap.model import chains
+from softmap.model import chains, raised
 from softmap.model.factors import Assembly
 from softmap.model.model import assembled
 from softmap.relaxation.consistency import tighten
@@ -115,10 +115,10 @@ def test_the_relaxation_of_the_chain_is_that_of_the_table(made, seed):
 def _same_energy(model, whole, chosen):
     """Running variables follow from the labels; in a batch, too."""
     expected = whole.energy(chosen)
-    assert model.num_visible == len(chosen)
+    assert model.network.num_visible == len(chosen)
     assert model.energy(chosen) == pytest.approx(expected)
     assert model.energy(np.stack([chosen, chosen])).tolist() == pytest.approx([expected] * 2)
-    assert model.energy(model.with_running(chosen)) == pytest.approx(expected)
+    assert model.energy(model.network.lowered(chosen)) == pytest.approx(expected)
 
 
 @st.composite
@@ -163,7 +163,7 @@ def test_results_do_not_show_running_variables(tmp_path):
     n = 9
     unary = [((i,), rng.normal(size=2)) for i in range(n)]
     model = Model.from_factors([2] * n, [*unary, Parity(range(n)), AtMostOne(range(1, 9))])
-    assert model.num_variables > model.num_visible == n
+    assert model.network.num_variables > model.network.num_visible == n
     seen = []
     result = softmap.solve(model, on_snapshot=lambda shot: seen.append(shot.labels.shape))
     assert result.labels.shape == (n,)
@@ -174,7 +174,7 @@ def test_results_do_not_show_running_variables(tmp_path):
     softmap.io.write(model, tmp_path / "model.npz")
     again = softmap.io.read(tmp_path / "model.npz")
     assert again.fingerprint() == model.fingerprint()
-    assert again.num_visible == n
+    assert again.network.num_visible == n
     result.report(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size > 1000
     ranked = softmap.solve_mbest(model, 4)
@@ -210,7 +210,7 @@ def test_solve_keeps_its_promises(name):
     whole = Model.from_factors([2] * n, [*unary, *pairs, *tables])
     best, _ = brute_force(whole)
     result = softmap.solve(model)
-    assert model.num_variables > n == len(result.labels)
+    assert model.network.num_variables > n == len(result.labels)
     assert whole.energy(result.labels) == pytest.approx(result.energy)
     assert result.bound <= best + 1e-9
     assert result.energy == pytest.approx(best)
@@ -224,7 +224,7 @@ def test_sizes_grow_with_the_number_of_variables_only():
     for k in (100, 1000):
         for factor in (AtMostOne(range(k)), Parity(range(k)), Or(range(k))):
             model = Model.from_factors([2] * k, [factor])
-            sizes.setdefault(type(factor).__name__, []).append(len(model.unary) / k)
+            sizes.setdefault(type(factor).__name__, []).append(len(model.network.unary) / k)
     for small, large in sizes.values():
         assert large <= 1.1 * small < 20
 
@@ -354,7 +354,7 @@ def test_weights_too_large_for_a_chain_are_added_up_in_digits():
     bound = int(weights @ chosen)
     unary = [((i,), [0.0, -1.0]) for i in range(20)]
     model = Model.from_factors([2] * 20, [*unary, Linear(range(20), weights, high=bound)])
-    assert model.n < 3000
+    assert model.network.n < 3000
     assert model.energy(chosen) == -chosen.sum()
     fuller = np.maximum(chosen, np.eye(20, dtype=np.int64)[np.argmin(chosen)])
     assert model.energy(fuller) == INF
@@ -379,9 +379,7 @@ def test_evidence_is_refused_where_no_permutation_is_left(seed: int, scale: floa
     costs = np.where(rng.random((n, n)) < 0.6, scale * rng.random((n, n)), np.inf)
     factors = [softmap.AllDifferent(range(n))]
     model = Model.from_factors([n] * n, factors)
-    unary = model.unary.copy()
-    unary[: n * n] = costs.ravel()
-    given = model.replace(unary=unary)
+    given = model.replace(unary=costs.ravel())
     fixed = int(rng.integers(n))
     own = costs.copy()
     own[0, np.arange(n) != fixed] = np.inf
@@ -411,11 +409,13 @@ def test_counts_in_digits_that_evidence_rules_out_are_refused_at_once(
 
 def test_a_constraint_that_other_costs_lift_is_not_required_any_more() -> None:
     model = Model.from_factors([3] * 3, [softmap.AllDifferent(range(3))])
-    assert model.required
-    assert model.replace(unary=model.unary + 1.0).required
-    lifted = model.replace(unary=np.zeros(model.unary.size))
-    assert not lifted.required
-    assert not model.replace(potentials=model.potentials).required
+    assert model.network.required
+    network = model.network
+    assert network.replace(unary=network.unary + 1.0).required
+    assert model.replace(unary=model.unary + 1.0).network.required
+    lifted = raised(network.replace(unary=np.zeros(network.unary.size)))
+    assert not lifted.network.required
+    assert not network.replace(potentials=network.potentials).required
     assert softmap.solve(lifted.condition({0: 1, 1: 1})).energy == lifted.energy([1, 1, 0])
 
 
@@ -443,7 +443,7 @@ def test_copies_are_the_same_as_one_after_the_other(factor):
             assembly.add_many(factor.over(tuple(row)))
         models.append(assembled(assembly.pieces()))
     labels = rng.integers(0, 2, (200, 30))
-    counts = [m.num_labels[: m.num_variables].tolist() for m in models]
+    counts = [m.network.num_labels[: m.network.num_variables].tolist() for m in models]
     assert counts[0] == counts[1]
     assert models[0].energy(labels).tolist() == models[1].energy(labels).tolist()
     expected = [sum(cost_of(factor, x[row], [2] * k) for row in scopes) for x in labels]

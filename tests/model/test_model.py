@@ -27,7 +27,7 @@ TABLES = np.arange(18.0).reshape(2, 3, 3)
 
 
 def all_labellings(model: Model) -> np.ndarray:
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    ranges = [range(int(d)) for d in model.network.num_labels[: model.network.num_variables]]
     return np.array(list(itertools.product(*ranges)))
 
 
@@ -62,8 +62,8 @@ def test_integers_are_costs_too():
 def test_a_model_mixes_families_and_forgets_empty_groups():
     mix = [([[0, 1]], Potts([1.0])), ([], Potts([])), ([[2, 1]], TruncatedLinear([3.0], 1.0))]
     model = Model(UNARY, None, mix)
-    assert model.group_start.tolist() == [0, 1, 2]
-    assert [(a, b, p.family) for a, b, p in model.groups()] == [
+    assert model.network.group_start.tolist() == [0, 1, 2]
+    assert [(a, b, p.family) for a, b, p in model.network.groups()] == [
         (0, 1, "potts"),
         (1, 2, "truncated-linear"),
     ]
@@ -75,9 +75,9 @@ def test_ragged_parallel_and_isolated():
     unary = [[1.0, 2.0], [3.0], [0.0, 10.0, 20.0], [7.0, 6.0]]
     tables = [[[1.0], [2.0]], [[10.0, 20.0]], [[0.5, 0.25]]]
     model = Model(unary, [[0, 1], [1, 0], [1, 0]], tables)
-    assert (model.n, model.m, model.num_variables) == (4, 3, 4)
+    assert (model.n, model.m, model.network.num_variables) == (4, 3, 4)
     assert model.num_labels.tolist() == [2, 1, 3, 2]
-    assert model.graph.degree.tolist() == [3, 3, 0, 0]
+    assert model.network.graph.degree.tolist() == [3, 3, 0, 0]
     assert model.energy([1, 0, 2, 1]) == 2 + 3 + 20 + 6 + 2 + 20 + 0.25
 
 
@@ -91,7 +91,7 @@ def test_variables_without_edges():
         model = Model(UNARY, edges, pairwise, constant=1.0)
         assert (model.m, model.potentials, model.edges.shape) == (0, (), (0, 2))
         assert model.energy([0, 1, 0]) == 2.0
-        assert len(list(model.tables())) == 0
+        assert len(list(model.network.tables())) == 0
         assert "no edges" in repr(model)
     assert Model([[5.0]], None, []).energy([0]) == 5.0
 
@@ -99,17 +99,17 @@ def test_variables_without_edges():
 def test_offsets_and_slices_tell_where_things_live():
     unary = [[1.0, 2.0], [3.0], [0.0, 10.0, 20.0]]
     model = Model(unary, [[0, 2], [1, 2]], [np.zeros((2, 3)), np.zeros((1, 3))])
-    assert model.node_offset.tolist() == [0, 2, 3, 6]
-    assert model.half_offset.tolist() == [0, 2, 5, 6, 9]
-    assert model.edge_offset.tolist() == [0, 6, 9]
-    assert model.node_slice(2) == slice(3, 6)
-    assert model.half_slice(3) == slice(6, 9)
-    assert [model.unary_of(i).tolist() for i in range(3)] == unary
-    assert [t.shape for t in model.tables()] == [(2, 3), (1, 3)]
-    rows, cols = model.end_labels(0, 2)
+    assert model.network.node_offset.tolist() == [0, 2, 3, 6]
+    assert model.network.half_offset.tolist() == [0, 2, 5, 6, 9]
+    assert model.network.edge_offset.tolist() == [0, 6, 9]
+    assert model.network.node_slice(2) == slice(3, 6)
+    assert model.network.half_slice(3) == slice(6, 9)
+    assert [model.network.unary_of(i).tolist() for i in range(3)] == unary
+    assert [t.shape for t in model.network.tables()] == [(2, 3), (1, 3)]
+    rows, cols = model.network.end_labels(0, 2)
     assert (rows.tolist(), cols.tolist()) == ([2, 1], [3, 3])
     with pytest.raises(ModelError, match=r"edge 2 is outside 0\.\.1"):
-        model.table(2)
+        model.network.table(2)
 
 
 def test_arrays_of_the_right_type_are_shared_and_stay_writable_for_their_owner():
@@ -121,7 +121,7 @@ def test_arrays_of_the_right_type_are_shared_and_stay_writable_for_their_owner()
     assert unary.flags.writeable
     assert edges.flags.writeable
     assert np.shares_memory(Model(unary, edges, TABLES).potentials[0].tables, TABLES)
-    assert model.nbytes == unary.nbytes + edges.nbytes + weights.nbytes
+    assert model.network.nbytes == unary.nbytes + edges.nbytes + weights.nbytes
 
 
 def test_equal_weights_truncations_and_label_counts_are_stored_once():
@@ -134,7 +134,7 @@ def test_equal_weights_truncations_and_label_counts_are_stored_once():
         assert array.strides == (0,)
     assert model.num_labels.strides == (0,)
     assert model.num_labels.tolist() == [2] * 3
-    assert model.nbytes == model.unary.nbytes + model.edges.nbytes + 16
+    assert model.network.nbytes == model.unary.nbytes + model.edges.nbytes + 16
     again = pickle.loads(pickle.dumps(model))
     assert again.fingerprint() == model.fingerprint()
     for array in (*arrays.values(), model.num_labels):
@@ -151,15 +151,15 @@ def test_building_takes_less_memory_than_the_model(d):
     model = Model(unary, edges, Potts(weights))
     extra = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert extra < model.nbytes
+    assert extra < model.network.nbytes
 
 
 def test_a_model_is_immutable():
     model = potts()
     with pytest.raises(AttributeError, match="immutable"):
         model.constant = 1.0
-    arrays = [model.unary, model.num_labels, model.edges, model.group_start]
-    arrays += [model.node_offset, model.half_offset, model.edge_offset]
+    arrays = [model.unary, model.num_labels, model.edges, model.network.group_start]
+    arrays += [model.network.node_offset, model.network.half_offset, model.network.edge_offset]
     arrays += [a for p in model.potentials for a in p.arrays().values()]
     assert not any(a.flags.writeable for a in arrays)
 
@@ -176,7 +176,7 @@ def test_a_model_can_be_copied_and_sent(twin):
 def test_repr_says_what_it_is():
     assert repr(potts()) == "Model(3 variables, 3 labels, 2 edges, potts)"
     model = Model.from_factors([2] * 3, [((0, 1, 2), np.zeros((2, 2, 2)))])
-    assert repr(model) == "Model(3 variables (+1 auxiliary), 2 labels, 3 edges, projection)"
+    assert repr(model) == "Model(3 variables, 2 labels, 0 edges, no edges, 1 factor)"
     ragged = Model.from_factors([2, 3, 5], [])
     assert repr(ragged) == "Model(3 variables, 2 to 5 labels, 0 edges, no edges)"
     grid = Model.grid(np.zeros((4, 6, 3)), 1.0)
@@ -267,7 +267,7 @@ def test_bad_input_is_named_in_a_sentence(text):
 @given(models())
 def test_energy_is_the_sum_of_the_entries_for_one_and_for_a_batch(model):
     labellings = all_labellings(model)[:40]
-    expected = [energy_by_hand(model, model.complete(x)) for x in labellings]
+    expected = [energy_by_hand(model, model.network.complete(x)) for x in labellings]
     np.testing.assert_allclose(model.energy(labellings), expected, rtol=1e-12, atol=1e-12)
     assert model.energy(labellings).shape == (len(labellings),)
     one = model.energy(labellings[-1].tolist())
@@ -281,31 +281,31 @@ def test_every_family_equals_its_tables(model):
     twin = dense(model)
     labellings = all_labellings(model)
     np.testing.assert_allclose(twin.energy(labellings), model.energy(labellings))
-    for ours, theirs in zip(model.tables(), twin.tables(), strict=True):
+    for ours, theirs in zip(model.network.tables(), twin.network.tables(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 @given(models())
 def test_has_forbidden_is_true_exactly_when_a_cost_is_infinite(model):
     entries = np.isposinf(model.unary).any()
-    for first, last, potential in model.groups():
+    for first, last, potential in model.network.groups():
         if potential.family != "projection":
-            tables = [model.table(e) for e in range(first, last)]
+            tables = [model.network.table(e) for e in range(first, last)]
             entries |= any(np.isposinf(t).any() for t in tables)
             # an infinite Potts weight between single labels is never paid, yet counts
             entries |= potential.family == "potts" and np.isposinf(potential.weights).any()
-    assert model.has_forbidden == entries
+    assert model.network.has_forbidden == entries
     if np.isposinf(model.energy(all_labellings(model))).any():
-        assert model.has_forbidden
+        assert model.network.has_forbidden
 
 
 def test_a_projection_between_variables_is_a_hard_constraint():
     swapped = Projection([[1, 0]], [2])
-    assert Model([[0.0, 0.0]] * 2, [[0, 1]], swapped).has_forbidden
-    assert not Model([[0.0, 0.0], [0.0]], [[0, 1]], Projection([[0, 0]], [1])).has_forbidden
+    assert Model([[0.0, 0.0]] * 2, [[0, 1]], swapped).network.has_forbidden
+    assert not Model([[0.0, 0.0], [0.0]], [[0, 1]], Projection([[0, 0]], [1])).network.has_forbidden
     factor = Model.from_factors([2] * 3, [((0, 1, 2), np.zeros((2, 2, 2)))])
-    assert len(factor.auxiliaries) == 1
-    assert not factor.has_forbidden  # its ties are structure
+    assert len(factor.network.auxiliaries) == 1
+    assert not factor.network.has_forbidden  # its ties are structure
 
 
 # --- derived models -----------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def test_evidence_forbids_every_other_label(recipe):
     model = build(recipe)
     rng = np.random.default_rng(recipe.seed)
     fixed = {
-        int(i): int(rng.integers(model.num_labels[i]))
+        int(i): int(rng.integers(model.network.num_labels[i]))
         for i in rng.permutation(len(recipe.counts))[:2]
     }
     labellings = all_labellings(model)
@@ -324,39 +324,39 @@ def test_evidence_forbids_every_other_label(recipe):
     expected = np.where(agree, model.energy(labellings), np.inf)
     conditioned = model.condition(fixed)
     np.testing.assert_allclose(conditioned.energy(labellings), expected)
-    assert conditioned.num_variables == model.num_variables
+    assert conditioned.network.num_variables == model.network.num_variables
     assert model.condition({}).fingerprint() == model.fingerprint()
 
 
 def test_evidence_may_be_numpy_integers_and_leaves_the_model_alone():
     model = potts()
     fixed = model.condition({np.int64(1): np.int32(2)})
-    assert np.isposinf(fixed.unary_of(1)).tolist() == [True, True, False]
-    assert not model.has_forbidden
-    assert fixed.has_forbidden
+    assert np.isposinf(fixed.network.unary_of(1)).tolist() == [True, True, False]
+    assert not model.network.has_forbidden
+    assert fixed.network.has_forbidden
 
 
 def test_replacing_costs_leaves_no_stale_cache():
     model = potts().with_shape((1, 3))
-    assert not model.has_forbidden
-    lay, offset = layout(model), model.node_offset
+    assert not model.network.has_forbidden
+    lay, offset = layout(model.network), model.network.node_offset
     hard = model.replace(unary=[[INF, 0, 0]] * 3)
-    assert hard.has_forbidden
-    assert layout(hard) is not lay
-    assert not hard.replace(unary=UNARY.ravel()).has_forbidden
+    assert hard.network.has_forbidden
+    assert layout(hard.network) is not lay
+    assert not hard.replace(unary=UNARY.ravel()).network.has_forbidden
     weighted = model.replace(potentials=[Potts([INF, 0.0])])
-    assert weighted.has_forbidden
+    assert weighted.network.has_forbidden
     out = np.empty(3)
-    core.message(layout(weighted), 1, np.zeros(3), out, np.inf)
+    core.message(layout(weighted.network), 1, np.zeros(3), out, np.inf)
     assert out.tolist() == [0.0, 0.0, 0.0]
-    core.message(layout(weighted), 1, np.array([0.0, INF, INF]), out, np.inf)
+    core.message(layout(weighted.network), 1, np.array([0.0, INF, INF]), out, np.inf)
     assert out.tolist() == [0.0, INF, INF]
-    assert layout(model) is lay
+    assert layout(model.network) is lay
     for new in (hard, weighted):
         assert new.shape == (1, 3)
         assert new.edges is model.edges
-        assert new.graph is model.graph
-        assert new.node_offset is offset
+        assert new.network.graph is model.network.graph
+        assert new.network.node_offset is offset
 
 
 def test_replacing_shares_the_rest_and_changes_energies():

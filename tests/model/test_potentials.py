@@ -205,9 +205,9 @@ def test_kernels_read_a_mix_of_all_families():
     ragged = [np.arange(12.0).reshape(4, 3), np.arange(16.0).reshape(4, 4), np.ones((3, 4))]
     more = [([[1, 0], [1, 2], [0, 2]], Tables(ragged)), ([[0, 2]], GROUPS["potts"].take([0]))]
     model = Model([*ends, np.zeros(4)], None, [([[0, 1]] * 3, p) for p in GROUPS.values()] + more)
-    lay = layout(model)
-    assert lay is layout(model)
-    for e, table in enumerate(model.tables()):
+    lay = layout(model.network)
+    assert lay is layout(model.network)
+    for e, table in enumerate(model.network.tables()):
         for x in range(table.shape[0]):
             a = np.where(np.arange(table.shape[0]) == x, 0.0, np.inf)
             out = np.empty(table.shape[1])
@@ -326,12 +326,16 @@ def test_extremes_of_many_small_tables():
 
 
 def test_a_new_family_has_tables_energies_and_extremes(ordered):
-    assert ordered.table(0).tolist() == [[0, 0, 0], [1.5, 0, 0]]
-    expected = ordered.unary_of(0)[1] + ordered.unary_of(1)[0] + ordered.unary_of(2)[3]
-    expected += ordered.unary_of(3)[0] + 1.5 + 0.7
+    assert ordered.network.table(0).tolist() == [[0, 0, 0], [1.5, 0, 0]]
+    expected = (
+        ordered.network.unary_of(0)[1]
+        + ordered.network.unary_of(1)[0]
+        + ordered.network.unary_of(2)[3]
+    )
+    expected += ordered.network.unary_of(3)[0] + 1.5 + 0.7
     assert ordered.energy([1, 0, 3, 0]) == pytest.approx(expected)
     assert ordered.energy([1, 2, 1, 0]) == np.inf
-    assert ordered.has_forbidden
+    assert ordered.network.has_forbidden
     low, high = ordered.potentials[0].extremes(np.array([2, 3]), np.array([3, 4]))
     assert (low.tolist(), high.tolist()) == ([0.0, 0.0], [1.5, 0.0])
     assert (
@@ -342,9 +346,9 @@ def test_a_new_family_has_tables_energies_and_extremes(ordered):
 
 @pytest.mark.parametrize("h", range(4))
 def test_a_new_family_sends_compiled_messages(ordered, h):
-    lay, potential = layout(ordered), ordered.potentials[0]
-    a = np.linspace(-1.0, 1.0, ordered.num_labels[ordered.graph.node[h ^ 1]])
-    out = np.empty(ordered.num_labels[ordered.graph.node[h]])
+    lay, potential = layout(ordered.network), ordered.potentials[0]
+    a = np.linspace(-1.0, 1.0, ordered.num_labels[ordered.network.graph.node[h ^ 1]])
+    out = np.empty(ordered.num_labels[ordered.network.graph.node[h]])
     core.message(lay, h, a, out, 10.0)
     expected = soft_message(potential, h >> 1, h & 1, a, 10.0, len(out))
     np.testing.assert_allclose(out, expected, rtol=1e-12)
@@ -354,10 +358,10 @@ def test_a_new_family_sends_compiled_messages(ordered, h):
 
 def test_a_new_family_is_constrained_rounded_and_an_lp(ordered):
     allowed = arc_consistency(ordered.condition({2: 1}))
-    assert allowed[ordered.node_slice(1)].tolist() == [True, True, False]
+    assert allowed[ordered.network.node_slice(1)].tolist() == [True, True, False]
     best, labels = brute_force(ordered)
     assert lp.solve(ordered).value == pytest.approx(best)  # a chain: the LP is tight
-    assert rounding.icm(ordered, labels).tolist() == labels.tolist()
+    assert rounding.icm(ordered.network, labels).tolist() == labels.tolist()
 
 
 def test_a_new_family_is_solved(ordered):

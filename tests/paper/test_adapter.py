@@ -54,8 +54,8 @@ def test_compiled_methods_draw_from_P_what_the_text_draws(name):
     model = Model(np.random.default_rng(0).normal(size=(6, 3)), [[0, 2], [2, 3], [3, 5], [0, 5]],
                   np.random.default_rng(1).normal(size=(4, 3, 3)))  # fmt: skip
     rule, order, scheme = paper.ALGORITHMS[name]
-    P = np.array([len(block) for block in order(model)]) * np.random.default_rng(2).random(
-        len(order(model))
+    P = np.array([len(block) for block in order(model.network)]) * np.random.default_rng(2).random(
+        len(order(model.network))
     )
     P[0] = 0.0
     P /= P.sum()
@@ -67,7 +67,7 @@ def test_a_compiled_method_refuses_what_is_no_distribution():
     model = generators.erdos_renyi(6, 2, seed=1)
     for P, message in (([1.0], "P must be 6 numbers"), (np.ones(6), "that sum to 1, not to 6")):
         with pytest.raises(OptionError, match=message):
-            paper.SMP(1.0, P=P).init(model, None, 0)
+            paper.SMP(1.0, P=P).init(model.network, None, 0)
 
 
 def test_a_method_of_ones_own_solves_and_resumes(listed, tmp_path):
@@ -103,7 +103,7 @@ def test_a_rule_that_returns_nonsense_ends_its_stage(listed):
 def test_a_model_without_edges_has_no_updates():
     alone = Model([[0.0, 1.0]] * 3, None, [])
     method = paper.as_method(paper.emp)(10.0)
-    state = method.init(alone, None, 0)
+    state = method.init(alone.network, None, 0)
     method.step(state, 10)
     assert (state.updates, state.work, method.propose(state).lam.size) == (0, 0, 0)
 
@@ -113,7 +113,9 @@ def test_P_is_that_of_the_run():
     model = generators.erdos_renyi(8, 2, seed=1)
     P = np.eye(8)[3]
     method = paper.as_method(paper.smp, paper.stars, P=P)(20.0)
-    state = method.init(model, None, 0)
+    state = method.init(model.network, None, 0)
     method.step(state, 5)
     changed = np.flatnonzero(state.current())
-    np.testing.assert_array_equal(changed, np.sort(paper.entries(model, paper.N(model, 3))))
+    np.testing.assert_array_equal(
+        changed, np.sort(paper.entries(model.network, paper.N(model.network, 3)))
+    )

@@ -147,13 +147,15 @@ def test_the_text_agrees_with_the_formulas_of_the_relaxation(model, seed, eta):
     excluded = np.isposinf(model.unary)[dual._half_states]
     lam = np.where(excluded, 0.0, random_lam(model, seed))
     scale = 1 + abs(dual.value(lam))
-    assert paper.reg_d(model, lam, eta) == pytest.approx(dual.value(lam), abs=1e-11 * scale)
-    nodes, pairs = paper.primal(model, lam, eta)
+    assert paper.reg_d(model.network, lam, eta) == pytest.approx(dual.value(lam), abs=1e-11 * scale)
+    nodes, pairs = paper.primal(model.network, lam, eta)
     np.testing.assert_allclose(nodes, dual.node_marginals(lam), atol=1e-10)
     np.testing.assert_allclose(pairs, dual.edge_marginals(lam), atol=1e-10)
     if model.m:
         halves = range(2 * model.m)
-        np.testing.assert_allclose(paper.nu(model, lam, eta, halves), dual.slack(lam), atol=1e-10)
+        np.testing.assert_allclose(
+            paper.nu(model.network, lam, eta, halves), dual.slack(lam), atol=1e-10
+        )
 
 
 @few
@@ -164,13 +166,15 @@ def test_the_text_agrees_with_the_formulas_of_the_relaxation(model, seed, eta):
 def test_proj_is_algorithm_4(model, seed):
     """It moves no node, agrees with the batched `polytope.proj`, and keeps what has its slack."""
     lam = random_lam(model, seed)
-    nodes, pairs = paper.primal(model, lam, 5.0)
-    same, projected = paper.proj(model, (nodes, pairs))
+    nodes, pairs = paper.primal(model.network, lam, 5.0)
+    same, projected = paper.proj(model.network, (nodes, pairs))
     np.testing.assert_array_equal(same, nodes)
-    np.testing.assert_allclose(projected, polytope.proj(model, nodes, pairs), atol=1e-14)
+    np.testing.assert_allclose(projected, polytope.proj(model.network, nodes, pairs), atol=1e-14)
     if model.m:  # (μ^λ itself lies in the slack polytope of its own ν)
         nu = SmoothedDual(model, 5.0).slack(lam)
-        np.testing.assert_allclose(paper.proj(model, (nodes, pairs), nu)[1], pairs, atol=1e-14)
+        np.testing.assert_allclose(
+            paper.proj(model.network, (nodes, pairs), nu)[1], pairs, atol=1e-14
+        )
 
 
 def test_reg_p_and_reg_d_are_dual():
@@ -181,9 +185,16 @@ def test_reg_p_and_reg_d_are_dual():
     rng = np.random.default_rng(0)
     for scale in (0.1, 1.0, 3.0):
         lam = scale * rng.normal(size=len(star))
-        assert paper.reg_p(model, paper.proj(model, paper.primal(model, lam, eta)), eta) >= lowest
-        assert paper.reg_d(model, lam, eta) >= least - 1e-12
-    assert paper.reg_p(model, paper.primal(model, star, eta), eta) == pytest.approx(lowest)
+        assert (
+            paper.reg_p(
+                model.network, paper.proj(model.network, paper.primal(model.network, lam, eta)), eta
+            )
+            >= lowest
+        )
+        assert paper.reg_d(model.network, lam, eta) >= least - 1e-12
+    assert paper.reg_p(model.network, paper.primal(model.network, star, eta), eta) == pytest.approx(
+        lowest
+    )
 
 
 def test_algorithm_1_returns_the_iterate_of_least_slack():
@@ -193,10 +204,10 @@ def test_algorithm_1_returns_the_iterate_of_least_slack():
         (paper.smp, paper.stars),
         (paper.bcd, paper.edges),
     ):
-        iterates = paper.iterate(model, rule, order, paper.STANDARD, eta, seed=2)
+        iterates = paper.iterate(model.network, rule, order, paper.STANDARD, eta, seed=2)
         path = list(itertools.islice(iterates, 16))
-        slacks = [paper.slack(model, lam, eta) for lam in path]
-        best = paper.standard_mp(model, rule, order, eta, 15, seed=2)
+        slacks = [paper.slack(model.network, lam, eta) for lam in path]
+        best = paper.standard_mp(model.network, rule, order, eta, 15, seed=2)
         np.testing.assert_array_equal(best, path[int(np.argmin(slacks))])
         assert min(slacks) < slacks[0]
 
@@ -207,9 +218,11 @@ def test_whole_algorithms_are_the_last_iterate(scheme):
     whole = {paper.accel_emp: (paper.emp, paper.edges), paper.accel_smp: (paper.smp, paper.stars),
              paper.accel_bcd: (paper.bcd, paper.edges)}  # fmt: skip
     for algorithm, (rule, order) in whole.items():
-        iterates = paper.iterate(model, rule, order, scheme, eta, seed=3)
+        iterates = paper.iterate(model.network, rule, order, scheme, eta, seed=3)
         last = next(itertools.islice(iterates, 30, None))
-        np.testing.assert_array_equal(algorithm(model, eta, 30, scheme=scheme, seed=3), last)
+        np.testing.assert_array_equal(
+            algorithm(model.network, eta, 30, scheme=scheme, seed=3), last
+        )
 
 
 # --- P ------------------------------------------------------------------------------------------
@@ -218,7 +231,7 @@ def test_whole_algorithms_are_the_last_iterate(scheme):
 def test_blocks_are_drawn_from_P():
     model = generators.erdos_renyi(7, 2, seed=0)
     for order in (paper.edges, paper.stars):
-        blocks = order(model)
+        blocks = order(model.network)
         size = np.array([len(block) for block in blocks])
         uneven = np.random.default_rng(1).dirichlet(np.ones(len(blocks)))
         uneven[1] = 0.0
@@ -237,16 +250,18 @@ def test_the_rate_of_the_proved_scheme_holds_for_another_P():
     """E L(λ_K) - L* ≤ 4 / (K + 2)² (L(0) - L* + Σ_b (L_b / p_b²) ‖λ*_b‖² / 2)."""
     model, eta, K, trials = generators.erdos_renyi(4, 2, seed=3), 4.0, 30, 8
     least, star = least_dual(model, eta)
-    blocks = paper.stars(model)
+    blocks = paper.stars(model.network)
     P = np.array([len(block) + 1.0 for block in blocks])  # neither of the paper's
     P /= P.sum()
     weights = [eta * (len(b) + 1) / 2 / p**2 for b, p in zip(blocks, P, strict=True)]
-    squares = [(star[paper.entries(model, b)] ** 2).sum() for b in blocks]
-    first = paper.reg_d(model, np.zeros_like(star), eta) - least
+    squares = [(star[paper.entries(model.network, b)] ** 2).sum() for b in blocks]
+    first = paper.reg_d(model.network, np.zeros_like(star), eta) - least
     bound = 4 / (K + 2) ** 2 * (first + np.dot(weights, squares) / 2)
     errors = []
     for seed in range(trials):
-        iterates = paper.iterate(model, paper.smp, paper.stars, paper.PROVED, eta, P=P, seed=seed)
+        iterates = paper.iterate(
+            model.network, paper.smp, paper.stars, paper.PROVED, eta, P=P, seed=seed
+        )
         last = next(itertools.islice(iterates, K, None))
         errors.append(SmoothedDual(model, eta).value(last) - least)
     assert np.mean(errors) <= bound < first
@@ -265,9 +280,9 @@ def test_the_rate_of_the_proved_scheme_holds_for_another_P():
 def test_what_is_no_distribution_is_refused(P, message):
     model = Model([[0.0, 1.0]] * 4, [[0, 1], [1, 2]], np.zeros((2, 2, 2)))
     with pytest.raises(OptionError, match=message):
-        next(paper.sample(paper.stars(model), seeded(0), P))
+        next(paper.sample(paper.stars(model.network), seeded(0), P))
     with pytest.raises(OptionError, match=message):
-        paper.iterate(model, paper.smp, paper.stars, paper.PROVED, 1.0, P=P)
+        paper.iterate(model.network, paper.smp, paper.stars, paper.PROVED, 1.0, P=P)
 
 
 # --- a reader's own rule ------------------------------------------------------------------------
@@ -279,16 +294,16 @@ def test_a_rule_of_ones_own_is_called_at_the_drawn_blocks():
 
     def half(model, lam, eta, block):
         calls.append(list(block))
-        old = lam[paper.entries(model, block)]
-        return (old + paper.emp(model, lam, eta, block)) / 2
+        old = lam[paper.entries(model.network, block)]
+        return (old + paper.emp(model.network, lam, eta, block)) / 2
 
-    iterates = paper.iterate(model, half, paper.edges, paper.STANDARD, eta, seed=8)
+    iterates = paper.iterate(model.network, half, paper.edges, paper.STANDARD, eta, seed=8)
     path = list(itertools.islice(iterates, 6))
-    blocks = paper.edges(model)
+    blocks = paper.edges(model.network)
     drawn = itertools.islice(paper.sample(blocks, seeded(8)), 5)
     assert calls == [blocks[b] for b in drawn]
     for before, after, block in zip(path, path[1:], calls, strict=False):
-        changed = paper.entries(model, block)
+        changed = paper.entries(model.network, block)
         np.testing.assert_allclose(after[changed], half(model, before, eta, block))
         assert (np.delete(after - before, changed) == 0).all()
 
@@ -300,20 +315,22 @@ def test_what_a_rule_returns_is_checked():
         return 0.0
 
     def undefined(model, lam, eta, block):
-        return np.full(len(paper.entries(model, block)), np.nan)
+        return np.full(len(paper.entries(model.network, block)), np.nan)
 
     for rule, message in (
         (scalar, r"scalar returned an array of shape \(\) for the block \[.*\]: expected a flat"),
         (undefined, r"undefined returned nan for the block \[\d+\]: expected a flat array of 2"),
     ):
-        iterates = paper.iterate(model, rule, paper.edges, paper.PROVED, 1.0)
+        iterates = paper.iterate(model.network, rule, paper.edges, paper.PROVED, 1.0)
         next(iterates)  # λ^(0)
         with pytest.raises(OptionError, match=message):
             next(iterates)
     with pytest.raises(OptionError, match="the order has no blocks"):
-        paper.iterate(Model([[0.0, 1.0]], None, []), paper.emp, paper.edges, paper.STANDARD, 1.0)
+        paper.iterate(
+            Model([[0.0, 1.0]], None, []).network, paper.emp, paper.edges, paper.STANDARD, 1.0
+        )
     with pytest.raises(OptionError, match="lam must be a flat array"):
-        paper.iterate(model, paper.emp, paper.edges, paper.STANDARD, 1.0, lam=[1.0])
+        paper.iterate(model.network, paper.emp, paper.edges, paper.STANDARD, 1.0, lam=[1.0])
 
 
 # --- the text -----------------------------------------------------------------------------------

@@ -18,14 +18,14 @@ ETA = 200.0
 def test_the_first_updates_have_momentum_and_the_last_are_plain(kind):
     """Step by step, the run is that of the accelerated method, then of the plain one from there."""
     method = Settled(kind(ETA), updates=200)
-    state = method.init(MODEL, None, 7)
+    state = method.init(MODEL.network, None, 7)
     for count in (3, 150, 40, 7):  # the third step changes over, at update 180
         method.step(state, count)
     fast = kind(ETA)
     first = fast.init(MODEL, None, 7)
     fast.step(first, 180)
     plain = plain_method(fast)
-    second = plain.init(MODEL, fast.propose(first).lam, 0)
+    second = plain.init(MODEL.network, fast.propose(first).lam, 0)
     second.rng = first.rng
     plain.step(second, 20)
     assert (state.updates, state.plain) == (200, True)
@@ -35,7 +35,7 @@ def test_the_first_updates_have_momentum_and_the_last_are_plain(kind):
 
 def test_before_it_settles_it_is_the_accelerated_method():
     method, fast = Settled(AccelSMP(ETA), updates=1000), AccelSMP(ETA)
-    state, other = method.init(MODEL, None, 1), fast.init(MODEL, None, 1)
+    state, other = method.init(MODEL.network, None, 1), fast.init(MODEL.network, None, 1)
     method.step(state, 900)
     fast.step(other, 900)
     assert not state.plain
@@ -53,7 +53,7 @@ def test_settling_removes_slack_and_lowers_the_cost():
     dual = SmoothedDual(model, eta)
     slack, cost = [], []
     for method in (AccelSMP(eta), Settled(AccelSMP(eta), updates)):
-        state = method.init(model, None, 0)
+        state = method.init(model.network, None, 0)
         method.step(state, updates)
         lam = method.propose(state).lam
         slack.append(np.abs(dual.slack(lam)).sum())

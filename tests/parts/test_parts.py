@@ -30,7 +30,7 @@ def cut_size(edges, part):
 
 @given(models(), st.integers(1, 5), st.sampled_from(["own", "auto"]))
 def test_certificates_hold(model, parts, method):
-    if len(model.auxiliaries):
+    if len(model.network.auxiliaries):
         with pytest.raises(ModelError, match="cannot be cut"):
             distributed.solve(model, parts=parts)
         return
@@ -99,7 +99,7 @@ def test_the_cut_does_not_show_where_the_order_is_the_same():
     model = generators.erdos_renyi(60, 3, c=5.0, seed=2)
     found = []
     for parts in (4, 7, 11):
-        part = partition(model, parts, "own")
+        part = partition(model.network, parts, "own")
         touching = {tuple(sorted(pair)) for pair in part[model.edges].tolist()}
         pairs = itertools.combinations(range(parts), 2)
         assert touching >= set(pairs), "the premise: all parts touch each other"
@@ -140,7 +140,7 @@ def test_parts_are_even_and_none_is_empty(parts, kind):
         "tree": lambda: generators.random_tree(300, 2, seed=1),
         "random": lambda: generators.erdos_renyi(200, 2, seed=1),
     }[kind]()
-    for found in (partition(model, parts), halvings(model.edges, model.n, parts)):
+    for found in (partition(model.network, parts), halvings(model.edges, model.n, parts)):
         sizes = np.bincount(found, minlength=parts)
         assert len(sizes) == parts
         assert sizes.min() > 0
@@ -175,7 +175,7 @@ def test_cuts_are_small():
     metis = pytest.importorskip("pymetis")
     random = generators.erdos_renyi(500, 2, seed=3)
     for model in (grid, random):
-        graph = model.graph
+        graph = model.network.graph
         near = metis.CSRAdjacency(adj_starts=graph.start, adjacent=graph.node[graph.half ^ 1])
         cut, _ = metis.part_graph(4, near)
         assert cut_size(model.edges, halvings(model.edges, model.n, 4)) <= 2 * cut
@@ -183,7 +183,7 @@ def test_cuts_are_small():
 
 def test_every_edge_counts_once():
     model = generators.random_grid(8, 9, 3, seed=1)
-    _, parts = cut_model(model, partition(model, 6))
+    _, parts = cut_model(model.network, partition(model.network, 6))
     counted = np.zeros(model.m, dtype=int)
     for part in parts:
         early, _ = part.ends
@@ -225,7 +225,7 @@ def test_absurd_scales_are_refused():
 
 def test_a_process_keeps_its_memory_limit(tmp_path, capsys):
     model = softmap.generators.potts_grid(8, 8, 3, seed=1)
-    needed = memory_of_run(model)
+    needed = memory_of_run(model.network)
     assert distributed.solve(model, max_passes=1, memory_limit=2 * needed).found
     with pytest.raises(softmap.NotEnoughMemory, match="for each process"):
         distributed.solve(model, max_passes=1, memory_limit=needed // 2)

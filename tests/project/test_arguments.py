@@ -83,12 +83,12 @@ ABSURD = {
 TREE = generators.random_tree(4, 2, seed=1)
 GRID = generators.potts_grid(2, 2, 2)
 FACTORS = softmap.Model.from_factors([2, 2, 2], [((0, 1, 2), np.arange(8.0).reshape(2, 2, 2))])
-LAM = np.zeros(int(TREE.half_offset[-1]))
+LAM = np.zeros(int(TREE.network.half_offset[-1]))
 DUAL = softmap.SmoothedDual(TREE, 1.0)
 LABELS = np.zeros(4, int)
 TABLES = np.zeros((1, 2, 2))
 EDGE = [[0, 1]]
-AUX = FACTORS.auxiliaries
+AUX = FACTORS.network.auxiliaries
 SMALL = np.arange(12.0).reshape(3, 4)
 MARKS = np.full((3, 4), -1)
 MARKS[0, 0] = 1
@@ -171,18 +171,18 @@ CALLS = {
         {"left": SMALL, "right": SMALL, "disparities": 3, "smoothness": 1.0},
     ),
     "Model.energy": (TREE.energy, {"labels": LABELS}),
-    "Model.complete": (FACTORS.complete, {"labels": [0, 0, 0]}),
+    "Model.complete": (FACTORS.network.complete, {"labels": [0, 0, 0]}),
     "Model.replace": (
         TREE.replace,
         {"unary": TREE.unary, "potentials": TREE.potentials, "constant": 1.0},
     ),
     "Model.condition": (TREE.condition, {"evidence": {0: 1}}),
     "Model.with_shape": (TREE.with_shape, {"shape": (2, 2)}),
-    "Model.with_auxiliaries": (FACTORS.with_auxiliaries, {"auxiliaries": AUX}),
-    "Model.table": (TREE.table, {"e": 0}),
-    "Model.unary_of": (TREE.unary_of, {"i": 0}),
-    "Model.node_slice": (TREE.node_slice, {"i": 0}),
-    "Model.half_slice": (TREE.half_slice, {"h": 0}),
+    "Network.with_auxiliaries": (FACTORS.network.with_auxiliaries, {"auxiliaries": AUX}),
+    "Model.table": (TREE.network.table, {"e": 0}),
+    "Model.unary_of": (TREE.network.unary_of, {"i": 0}),
+    "Model.node_slice": (TREE.network.node_slice, {"i": 0}),
+    "Model.half_slice": (TREE.network.half_slice, {"h": 0}),
     "Potts": (softmap.Potts, {"weights": [1.0]}),
     "TruncatedLinear": (softmap.TruncatedLinear, {"weights": [1.0], "truncation": 2.0}),
     "TruncatedQuadratic": (softmap.TruncatedQuadratic, {"weights": [1.0], "truncation": [2.0]}),

@@ -71,7 +71,7 @@ def test_a_kernel_that_is_not_compiled_is_named(names):
     fast = type("Fast", (names["Ordered"],), {"kernel_data": names["kernel_data"]})
     model = Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], fast([0.5]))
     with pytest.raises(ModelError, match="no compiled kernel reads potentials of kind 'ordered'"):
-        layout(model)
+        layout(model.network)
 
 
 # --- the header ---------------------------------------------------------------------------------

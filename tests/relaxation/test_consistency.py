@@ -20,12 +20,12 @@ NOT_EQUAL = np.where(np.eye(2, dtype=bool), np.inf, 0.0)
 
 def slow_consistency(model: Model) -> np.ndarray:
     """The greatest fixed point, empty variables included."""
-    allowed = np.isfinite(model.unary)
+    allowed = np.isfinite(model.network.unary)
     while True:
         before = allowed.copy()
-        for e, (i, j) in enumerate(model.edges):
-            pair = np.isfinite(model.table(e))
-            first, second = (allowed[model.node_slice(v)] for v in (i, j))
+        for e, (i, j) in enumerate(model.network.edges):
+            pair = np.isfinite(model.network.table(e))
+            first, second = (allowed[model.network.node_slice(v)] for v in (i, j))
             first &= (pair & second[None, :]).any(axis=1)
             second &= (pair & first[:, None]).any(axis=0)
         if (before == allowed).all():
@@ -33,7 +33,7 @@ def slow_consistency(model: Model) -> np.ndarray:
 
 
 def empty_nodes(model: Model, allowed: np.ndarray) -> set[int]:
-    return {i for i in range(model.n) if not allowed[model.node_slice(i)].any()}
+    return {i for i in range(model.n) if not allowed[model.network.node_slice(i)].any()}
 
 
 def random_constraints(seed: int) -> Model:
@@ -74,9 +74,9 @@ def test_infeasible_exactly_when_the_twin_empties_a_variable_and_names_one(seed)
 @given(models(hard=True, max_n=4, max_d=3))
 def test_tightening_keeps_every_labelling_of_finite_cost(model):
     tight = tighten(model)
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    ranges = [range(int(d)) for d in model.network.num_labels[: model.network.num_variables]]
     labellings = np.array(list(itertools.product(*ranges)))
-    expected = [energy_by_hand(model, model.complete(x)) for x in labellings]
+    expected = [energy_by_hand(model, model.network.complete(x)) for x in labellings]
     np.testing.assert_allclose(tight.energy(labellings), expected)
     assert tighten(tight) is tight
     np.testing.assert_array_equal(arc_consistency(tight), np.isfinite(tight.unary))
@@ -100,7 +100,7 @@ def test_a_fixed_variable_runs_down_a_long_chain():
 
 def test_potts_of_infinite_weight_is_equality():
     model = Model(np.zeros((3, 3)), [[0, 1], [1, 2]], Potts([np.inf, np.inf]))
-    assert model.has_forbidden
+    assert model.network.has_forbidden
     allowed = arc_consistency(model.condition({2: 1})).reshape(3, 3)
     np.testing.assert_array_equal(allowed, [[False, True, False]] * 3)
 
@@ -124,7 +124,7 @@ def test_an_impossible_factor_is_named_by_its_members():
 def test_a_label_that_no_joint_state_projects_to_is_forbidden():
     tie = Projection([[0, 2, 2]], [3])
     model = Model([np.zeros(3), np.zeros(3)], [[0, 1]], tie)
-    assert model.has_forbidden
+    assert model.network.has_forbidden
     assert arc_consistency(model).tolist() == [True, True, True, True, False, True]
 
 

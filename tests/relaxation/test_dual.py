@@ -45,16 +45,18 @@ def test_marginals_are_distributions_and_spare_forbidden_states(model, seed, eta
     excluded = np.isposinf(model.unary)
     assert (nodes >= 0).all()
     assert (pairs >= 0).all()
-    assert np.allclose(np.add.reduceat(nodes, model.node_offset[:-1]), 1)
+    assert np.allclose(np.add.reduceat(nodes, model.network.node_offset[:-1]), 1)
     assert not nodes[excluded].any()
-    assert not ends[excluded[half_states(model)]].any()
+    assert not ends[excluded[half_states(model.network)]].any()
     for e in range(model.m):
-        table = model.table(e)
-        mu = pairs[model.edge_offset[e] : model.edge_offset[e + 1]].reshape(table.shape)
+        table = model.network.table(e)
+        mu = pairs[model.network.edge_offset[e] : model.network.edge_offset[e + 1]].reshape(
+            table.shape
+        )
         assert mu.sum() == pytest.approx(1)
         assert not mu[np.isposinf(table)].any()
-        assert np.allclose(mu.sum(axis=1), ends[model.half_slice(2 * e)])
-        assert np.allclose(mu.sum(axis=0), ends[model.half_slice(2 * e + 1)])
+        assert np.allclose(mu.sum(axis=1), ends[model.network.half_slice(2 * e)])
+        assert np.allclose(mu.sum(axis=0), ends[model.network.half_slice(2 * e + 1)])
 
 
 @given(models(), seeds, etas, st.sampled_from([1e-6, 1.0, 1e6]))
@@ -104,9 +106,9 @@ def test_scaling_costs_scales_everything(model, seed, eta, factor):
 @given(models(), seeds, moderate)
 def test_shifting_costs_shifts_the_value_alone(model, seed, eta):
     lam = random_lam(model, seed)
-    shifted = model.replace(unary=model.unary + 3.0, constant=model.constant - 1.0)
+    shifted = model.replace(unary=model.network.unary + 3.0, constant=model.constant - 1.0)
     one, other = SmoothedDual(model, eta), SmoothedDual(shifted, eta)
-    assert other.value(lam) == pytest.approx(one.value(lam) - 3.0 * model.n + 1.0, abs=1e-9)
+    assert other.value(lam) == pytest.approx(one.value(lam) - 3.0 * model.network.n + 1.0, abs=1e-9)
     assert np.allclose(other.slack(lam), one.slack(lam), atol=1e-9)
 
 
@@ -124,14 +126,16 @@ def test_weak_duality_of_the_regularised_pair(model, seed, eta):
 def test_batches_cover_every_edge_once_whatever_their_size():
     model = softmap.generators.ragged_constrained(12, seed=3)
     for limit in (1, 10, 10**6):
-        batches = list(edge_batches(model, limit))
+        batches = list(edge_batches(model.network, limit))
         edges = np.concatenate([b.edges for b in batches])
         assert sorted(edges) == list(range(model.m))
         for batch in batches:
             for e, cost in zip(batch.edges, batch.cost, strict=True):
                 i, j = model.edges[e]
-                excluded = np.isposinf(model.unary_of(i))[:, None] | np.isposinf(model.unary_of(j))
-                assert np.array_equal(cost, np.where(excluded, np.inf, model.table(int(e))))
+                excluded = np.isposinf(model.network.unary_of(i))[:, None] | np.isposinf(
+                    model.network.unary_of(j)
+                )
+                assert np.array_equal(cost, np.where(excluded, np.inf, model.network.table(int(e))))
 
 
 def test_reduced_unary_subtracts_the_messages():
@@ -139,7 +143,7 @@ def test_reduced_unary_subtracts_the_messages():
         [[1.0, 2.0], [0.0, 5.0], [7.0, 7.0]], [[0, 1], [1, 2]], softmap.Potts([1, 1])
     )
     lam = np.arange(8.0)
-    assert reduced_unary(model, lam).tolist() == [1, 1, -6, -3, 1, 0]
+    assert reduced_unary(model.network, lam).tolist() == [1, 1, -6, -3, 1, 0]
 
 
 @pytest.mark.parametrize("eta", [0.0, -1.0, np.nan, np.inf])

@@ -18,23 +18,23 @@ from support.stage_runs import begun
 @pytest.mark.parametrize("block", [1, 40])
 def test_blocks_change_no_bit(monkeypatch, block):
     model = generators.erdos_renyi(20, 4, seed=3)
-    whole = flat.flatten(model).tables
+    whole = flat.flatten(model.network).tables
     monkeypatch.setattr(flat, "BLOCK", block)
-    assert flat.flatten(model).tables.tobytes() == whole.tobytes()
+    assert flat.flatten(model.network).tables.tobytes() == whole.tobytes()
 
 
 def test_tables_stop_at_a_deadline():
     model = generators.erdos_renyi(20, 4, seed=3)
     with pytest.raises(core.OutOfTime):
-        flat.flatten(model, core.Deadline(0.0))
-    assert flat.flatten(model, core.Deadline(60.0)).tables.size == model.edge_size
+        flat.flatten(model.network, core.Deadline(0.0))
+    assert flat.flatten(model.network, core.Deadline(60.0)).tables.size == model.network.edge_size
 
 
 def test_a_search_without_time_for_its_tables_does_nothing():
     model = generators.erdos_renyi(20, 4, seed=3)
-    best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
+    best = begun(model, np.zeros(model.network.half_size), np.zeros(model.n, int))
     before = best.values
-    search = Search(Problem.plain(model), Options(time_limit=10.0))
+    search = Search(Problem.plain(model.network), Options(time_limit=10.0))
     outcome = search(best, Share(Budget(time_limit=0.0)))
     assert not outcome.active
     assert not outcome.ran

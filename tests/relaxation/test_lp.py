@@ -20,9 +20,9 @@ def test_value_marginals_and_multipliers(model):
     assert found.status == "Optimal"
     assert found.value == pytest.approx(dense_lp(model), abs=1e-7)
     assert violation(model, found.node_marginals, found.edge_marginals).max <= 1e-6
-    cost = polytope.cost(model, found.node_marginals, found.edge_marginals)
+    cost = polytope.cost(model.network, found.node_marginals, found.edge_marginals)
     assert cost == pytest.approx(found.value, abs=1e-6)
-    assert dual_bound(model, found.lam) == pytest.approx(found.value, abs=1e-6)
+    assert dual_bound(model.network, found.lam) == pytest.approx(found.value, abs=1e-6)
     assert found.value <= brute_force(model)[0] + 1e-7
 
 
@@ -42,9 +42,9 @@ def test_against_cvxpy(seed):
     nodes = [cvxpy.Variable(int(d), nonneg=True) for d in model.num_labels]
     cost, rules = model.constant, [cvxpy.sum(mu) == 1 for mu in nodes]
     for i, mu in enumerate(nodes):
-        cost = cost + model.unary_of(i) @ mu
+        cost = cost + model.network.unary_of(i) @ mu
     for e, (i, j) in enumerate(model.edges):
-        table = model.table(e)
+        table = model.network.table(e)
         pair = cvxpy.Variable(table.shape, nonneg=True)
         cost = cost + cvxpy.sum(cvxpy.multiply(table, pair))
         rules += [cvxpy.sum(pair, axis=1) == nodes[i], cvxpy.sum(pair, axis=0) == nodes[j]]
@@ -56,7 +56,7 @@ def test_against_cvxpy(seed):
 def test_only_allowed_pairs_get_columns():
     table = np.arange(24.0).reshape(2, 3, 4)
     model = softmap.Model.from_factors([2, 3, 4], [((0, 1, 2), table)])
-    program = program_of(model)
+    program = program_of(model.network)
     assert program.matrix.shape[1] == (2 + 3 + 4 + 24) + 3 * 24
     assert lp.solve(model).value == 0.0
 
@@ -96,9 +96,11 @@ def test_bad_options():
 def test_the_value_does_not_depend_on_the_unit_of_costs(exponent):
     model = softmap.generators.erdos_renyi(8, 3, seed=4)
     usual = softmap.lp.solve(model)
-    tables = softmap.Tables(np.ldexp(np.array([model.table(e) for e in range(model.m)]), exponent))
+    tables = softmap.Tables(
+        np.ldexp(np.array([model.network.table(e) for e in range(model.m)]), exponent)
+    )
     tiny = softmap.Model(np.ldexp(model.unary.reshape(8, 3), exponent), model.edges, tables)
     found = softmap.lp.solve(tiny)
     assert np.ldexp(found.value, -exponent) == pytest.approx(usual.value, rel=1e-9)
-    bound = softmap.relaxation.bounds.dual_bound(tiny, found.lam)
+    bound = softmap.relaxation.bounds.dual_bound(tiny.network, found.lam)
     assert np.ldexp(bound, -exponent) == pytest.approx(usual.value, rel=1e-6)

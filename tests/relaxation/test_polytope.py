@@ -22,7 +22,7 @@ finite = models(families=(*PAIRWISE, "mix"), hard=False)
 
 def halves(model, nu):
     """‖ν_{e,i}‖₁ of each half-edge."""
-    return np.add.reduceat(np.abs(nu), model.half_offset[:-1]) if len(nu) else np.zeros(0)
+    return np.add.reduceat(np.abs(nu), model.network.half_offset[:-1]) if len(nu) else np.zeros(0)
 
 
 @given(finite, seeds, etas, st.sampled_from([1.0, 1e3, 1e6]))
@@ -31,7 +31,7 @@ def test_projection_is_feasible_and_near(model, seed, eta, scale):
     dual = SmoothedDual(model, eta)
     lam = random_lam(model, seed, scale)
     nodes, pairs = dual.node_marginals(lam), dual.edge_marginals(lam)
-    found = proj(model, nodes, pairs)
+    found = proj(model.network, nodes, pairs)
     assert violation(model, nodes, found).max <= 1e-12
     moved = np.abs(found - pairs).sum()
     assert moved <= 2 * halves(model, dual.slack(lam)).sum() + 1e-12
@@ -47,13 +47,13 @@ def test_points_of_the_polytope_are_near_the_slack_polytope(model, seed, eta):
     delta, d = norms.max(initial=0.0), int(model.num_labels.max())
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, model.num_labels)
-    nodes, pairs = integral(model, labels)
+    nodes, pairs = integral(model.network, labels)
     if delta <= 1 / (2 * d):
         mix = np.repeat(np.minimum(1.0, model.num_labels * delta), model.num_labels)
         moved = (1 - mix) * nodes + mix / np.repeat(model.num_labels, model.num_labels)
     else:
         moved = dual.node_marginals(lam)
-    found = proj(model, moved, pairs, nu)
+    found = proj(model.network, moved, pairs, nu)
     assert violation(model, moved, found, nu).max <= 1e-12
     distance = np.abs(moved - nodes).sum() + np.abs(found - pairs).sum()
     assert distance <= 16 * (model.m + model.n) * d * delta + 2 * norms.sum() + 1e-9
@@ -75,7 +75,7 @@ def test_slack_polytopes_with_forbidden_pairs(model, seed, eta):
     dual = SmoothedDual(model, eta)
     lam = random_lam(model, seed)
     nodes, nu = dual.node_marginals(lam), dual.slack(lam)
-    scattered = np.random.default_rng(seed).random(int(model.edge_offset[-1]))
+    scattered = np.random.default_rng(seed).random(int(model.network.edge_offset[-1]))
     for found in (proj(dual.model, nodes, scattered, nu), transport(dual.model, nodes, nu)):
         assert violation(dual.model, nodes, found, nu).max <= 1e-9
 
@@ -85,33 +85,42 @@ def test_transport_is_never_worse_than_projection(model, seed, eta):
     dual = SmoothedDual(model, eta)
     lam = random_lam(model, seed)
     nodes = dual.node_marginals(lam)
-    near, best = proj(model, nodes, dual.edge_marginals(lam)), transport(model, nodes)
+    near, best = (
+        proj(model.network, nodes, dual.edge_marginals(lam)),
+        transport(model.network, nodes),
+    )
     assert violation(model, nodes, best).max <= 1e-12
-    assert polytope.cost(model, nodes, best) <= polytope.cost(model, nodes, near) + 1e-9
+    assert (
+        polytope.cost(model.network, nodes, best)
+        <= polytope.cost(model.network, nodes, near) + 1e-9
+    )
 
 
 @given(models(hard=True), seeds)
 def test_lp_marginals_are_kept_and_spare_forbidden_pairs(model, seed):
     best = lp.solve(model, "simplex")
-    sums = np.add.reduceat(np.maximum(best.node_marginals, 0), model.node_offset[:-1])
-    nodes = lift(model, np.maximum(best.node_marginals, 0) / np.repeat(sums, model.num_labels))
-    pairs = transport(model, nodes)
+    sums = np.add.reduceat(np.maximum(best.node_marginals, 0), model.network.node_offset[:-1])
+    nodes = lift(
+        model.network,
+        np.maximum(best.node_marginals, 0) / np.repeat(sums, model.network.num_labels),
+    )
+    pairs = transport(model.network, nodes)
     assert violation(model, nodes, pairs).max <= 1e-9
-    assert polytope.cost(model, nodes, pairs) == pytest.approx(best.value, abs=1e-6)
+    assert polytope.cost(model.network, nodes, pairs) == pytest.approx(best.value, abs=1e-6)
     scattered = np.random.default_rng(seed).random(len(pairs))
-    assert violation(model, nodes, proj(model, nodes, scattered)).max <= 1e-9
+    assert violation(model, nodes, proj(model.network, nodes, scattered)).max <= 1e-9
 
 
 @given(models(), seeds)
 def test_labellings_are_vertices(model, seed):
     rng = np.random.default_rng(seed)
-    labels = rng.integers(0, model.num_labels[: model.num_variables])
-    nodes, pairs = integral(model, labels)
+    labels = rng.integers(0, model.network.num_labels[: model.network.num_variables])
+    nodes, pairs = integral(model.network, labels)
     energy = model.energy(labels)
-    assert polytope.cost(model, nodes, pairs) == pytest.approx(energy)
+    assert polytope.cost(model.network, nodes, pairs) == pytest.approx(energy)
     if np.isfinite(energy):
         assert violation(model, nodes, pairs).max == 0
-        assert np.array_equal(lift(model, nodes), nodes)
+        assert np.array_equal(lift(model.network, nodes), nodes)
     else:
         assert violation(model, nodes, pairs).forbidden == 1
 
@@ -121,10 +130,10 @@ def test_lift_makes_auxiliary_variables_agree_with_their_members(model, seed, et
     lam = random_lam(model, seed)
     dual = SmoothedDual(model, eta)
     nodes = dual.node_marginals(lam)
-    lifted = lift(model, nodes)
-    visible = int(model.node_offset[model.num_variables])
+    lifted = lift(model.network, nodes)
+    visible = int(model.network.node_offset[model.network.num_variables])
     assert np.array_equal(lifted[:visible], nodes[:visible])
-    pairs = proj(model, lifted, dual.edge_marginals(lam))
+    pairs = proj(model.network, lifted, dual.edge_marginals(lam))
     assert violation(model, lifted, pairs).max <= 1e-11
 
 
@@ -191,7 +200,7 @@ def test_projection_avoids_a_forbidden_pair_that_the_correction_would_use():
     model = softmap.Model(np.zeros((2, 2)), [[0, 1]], [table])
     nodes = np.array([0.5, 0.5, 0.4, 0.6])
     pairs = np.array([0.1, 0.0, 0.0, 0.9])
-    found = proj(model, nodes, pairs)
+    found = proj(model.network, nodes, pairs)
     assert np.allclose(found, [0.4, 0.1, 0.0, 0.5])
 
 
@@ -200,9 +209,9 @@ def test_projection_says_where_no_coupling_exists():
     model = softmap.Model(np.zeros((2, 2)), [[0, 1]], [table])
     nodes = np.array([0.5, 0.5, 0.4, 0.6])
     with pytest.raises(OptionError, match="edge 0: no coupling of the marginals of nodes 0 and 1"):
-        proj(model, nodes, np.full(4, 0.25))
+        proj(model.network, nodes, np.full(4, 0.25))
     with pytest.raises(OptionError, match="edge 0: no coupling"):
-        transport(model, nodes)
+        transport(model.network, nodes)
 
 
 def test_violations_are_told_apart():
@@ -220,21 +229,21 @@ def test_violations_are_told_apart():
 def test_bad_marginals_are_refused():
     model = softmap.Model(np.zeros((2, 2)), [[0, 1]], softmap.Potts([1.0]))
     with pytest.raises(OptionError, match="node marginals must be a flat array of 4 numbers"):
-        transport(model, np.ones(3))
+        transport(model.network, np.ones(3))
     with pytest.raises(OptionError, match="edge marginals must be a flat array of 4"):
-        proj(model, np.full(4, 0.5), np.ones(5))
+        proj(model.network, np.full(4, 0.5), np.ones(5))
     with pytest.raises(OptionError, match=r"edge 0: .*are not distributions"):
-        proj(model, np.array([0.5, 0.6, 0.5, 0.5]), np.full(4, 0.25))
+        proj(model.network, np.array([0.5, 0.6, 0.5, 0.5]), np.full(4, 0.25))
     with pytest.raises(OptionError, match="are not distributions"):
-        proj(model, np.full(4, 0.5), np.full(4, 0.25), nu=np.array([0.9, -0.9, 0.0, 0.0]))
+        proj(model.network, np.full(4, 0.5), np.full(4, 0.25), nu=np.array([0.9, -0.9, 0.0, 0.0]))
 
 
 def test_half_states_point_at_the_nodes_labels():
     model = softmap.generators.ragged_constrained(8, seed=1)
-    where = half_states(model)
+    where = half_states(model.network)
     for h, i in enumerate(model.edges.reshape(-1)):
-        block = model.node_slice(int(i))
-        assert where[model.half_slice(h)].tolist() == list(range(block.start, block.stop))
+        block = model.network.node_slice(int(i))
+        assert where[model.network.half_slice(h)].tolist() == list(range(block.start, block.stop))
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 5), (3, 3), (4, 6)])

@@ -24,7 +24,7 @@ OFFERS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32 - 1)), 
 def offer(best: Best, kind: str, seed: int) -> None:
     """Offer something true: λ, bounds below the optimum, points, labels."""
     rng, model = np.random.default_rng(seed), best.problem.model
-    lam = rng.normal(scale=0.3, size=model.half_size)
+    lam = rng.normal(scale=0.3, size=model.network.half_size)
     if kind == "lam":
         best.offer_lam(lam)
     elif kind == "lp bound":
@@ -51,7 +51,7 @@ def values(best: Best) -> dict[str, Any]:
 
 
 def offered(offers: list[tuple[str, int]]) -> Best:
-    best = Best(Problem.plain(MODEL))
+    best = Best(Problem.plain(MODEL.network))
     for kind, seed in offers:
         offer(best, kind, seed)
     return best
@@ -59,7 +59,7 @@ def offered(offers: list[tuple[str, int]]) -> Best:
 
 @given(OFFERS)
 def test_offers_are_monotone_and_what_is_kept_is_true(offers):
-    best = Best(Problem.plain(MODEL))
+    best = Best(Problem.plain(MODEL.network))
     for kind, seed in offers:
         before = best.bound, best.lp_bound, -best.energy, -best.point_cost, -best.gap
         offer(best, kind, seed)
@@ -69,7 +69,7 @@ def test_offers_are_monotone_and_what_is_kept_is_true(offers):
         if best.found:
             assert best.energy == MODEL.energy(best.labels)
         if np.isfinite(best.lp_bound):
-            assert best.lp_bound <= softmap.relaxation.bounds.dual_bound(MODEL, best.lam)
+            assert best.lp_bound <= softmap.relaxation.bounds.dual_bound(MODEL.network, best.lam)
 
 
 @given(OFFERS, OFFERS)
@@ -91,7 +91,7 @@ def test_restoring_what_was_stored_is_the_identity(offers, later):
 @given(OFFERS)
 def test_a_bound_without_records_is_set_aside_and_not_lost(offers):
     best = offered(offers)
-    other = Best(Problem.plain(MODEL))
+    other = Best(Problem.plain(MODEL.network))
     other.restore(best.snapshot(), recorded=True)
     if best.evidence.stated:
         assert other.bound == best.lp_bound

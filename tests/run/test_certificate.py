@@ -46,7 +46,7 @@ def test_the_point_is_feasible_and_costs_what_it_says(model, seed, eta, exact):
         return
     point = proof.node_marginals, proof.edge_marginals
     assert violation(proof.model, *point).max <= 1e-9
-    assert polytope.cost(proof.model, *point) == pytest.approx(proof.primal, abs=1e-9)
+    assert polytope.cost(proof.model.network, *point) == pytest.approx(proof.primal, abs=1e-9)
     assert proof.projected or proof.primal == proof.energy
 
 
@@ -80,13 +80,13 @@ def test_bound_is_right_up_to_its_rounding(model, seed, scale):
     size = (
         np.abs(lam).sum() + np.abs(tight.unary[np.isfinite(tight.unary)]).sum() + abs(float(exact))
     )
-    assert 0 <= exact - Fraction(dual_bound(model, lam)) <= Fraction(1e-14 * (1 + size))
+    assert 0 <= exact - Fraction(dual_bound(model.network, lam)) <= Fraction(1e-14 * (1 + size))
 
 
 @given(models(), seeds)
 def test_bound_of_the_lp_multipliers_is_the_lp(model, seed):
     best = lp.solve(model)
-    assert dual_bound(model, best.lam) == pytest.approx(best.value, abs=1e-6)
+    assert dual_bound(model.network, best.lam) == pytest.approx(best.value, abs=1e-6)
     proof = certificate(model, best.lam, 1e3)
     assert proof.bound == pytest.approx(best.value, abs=1e-6)
 
@@ -125,7 +125,9 @@ def test_families_equal_their_tables(model, seed, eta):
 def test_the_bound_is_that_of_the_reparametrised_model(model, seed):
     lam = random_lam(model, seed)
     moved = reparametrised(model, lam)
-    assert dual_bound(moved, np.zeros_like(lam)) == pytest.approx(dual_bound(model, lam), abs=1e-9)
+    assert dual_bound(moved.network, np.zeros_like(lam)) == pytest.approx(
+        dual_bound(model.network, lam), abs=1e-9
+    )
 
 
 @given(models(), seeds, st.sampled_from([0.5, 50.0]), st.sampled_from([1e-3, 1e3]))
@@ -155,7 +157,7 @@ def test_given_node_marginals_are_used():
     model = softmap.generators.random_grid(3, 3, 3, seed=1)
     best = lp.solve(model, "simplex")
     nodes = np.maximum(best.node_marginals, 0)
-    nodes /= np.repeat(np.add.reduceat(nodes, model.node_offset[:-1]), model.num_labels)
+    nodes /= np.repeat(np.add.reduceat(nodes, model.network.node_offset[:-1]), model.num_labels)
     proof = certificate(model, best.lam, 1.0, node_marginals=nodes, exact=True)
     assert np.array_equal(proof.node_marginals, nodes)
     assert proof.lp_gap <= 1e-6
@@ -187,9 +189,9 @@ def test_a_certificate_cannot_be_changed():
 
 def test_relative_gaps_divide_by_the_bound_or_a_step_of_the_costs():
     model = softmap.Model([[0.0, 0.25], [7.0, 7.0]], [[0, 1]], softmap.Potts([0.25]), constant=1e9)
-    assert cost_step(model) == 0.25
-    assert model_unit(model, 1e9 + 50.0) == 50.0
-    assert model_unit(model, 1e9) == model_unit(model, 1e-9) == 0.25
+    assert cost_step(model.network) == 0.25
+    assert model_unit(model.network, 1e9 + 50.0) == 50.0
+    assert model_unit(model.network, 1e9) == model_unit(model, 1e-9) == 0.25
     assert relative_gap(1.0, 50.0) == 0.02
     assert relative_gap(0.0, 0.0) == 0.0
     assert relative_gap(1e-300, 0.0) == math.inf
@@ -198,9 +200,9 @@ def test_relative_gaps_divide_by_the_bound_or_a_step_of_the_costs():
 def test_large_finite_costs_do_not_raise_the_step():
     tables = np.array([[[0.0, 1.0, 1e15], [1e15, 2.0, 1e15], [1.0, 1e15, 1e15]]])
     model = softmap.Model([[0.0, 1e15, 1.0]] * 2, [[0, 1]], softmap.Tables(tables))
-    assert cost_step(model) == 1.0
+    assert cost_step(model.network) == 1.0
     constant = softmap.Model([[3.0, 3.0]], np.zeros((0, 2), int), softmap.Potts([]))
-    assert cost_step(constant) == 0.0
+    assert cost_step(constant.network) == 0.0
 
 
 def test_models_without_edges():
@@ -216,7 +218,7 @@ def test_bad_input():
     with pytest.raises(OptionError, match="lam must be a flat array of 8 numbers"):
         certificate(model, np.zeros(7), 1.0)
     with pytest.raises(OptionError, match=r"lam\[0\] is inf"):
-        dual_bound(model, np.full(8, np.inf))
+        dual_bound(model.network, np.full(8, np.inf))
     with pytest.raises(OptionError, match="node_marginals must be"):
         certificate(model, np.zeros(8), 1.0, node_marginals=np.ones(5))
     clash = softmap.Model([[0.0, np.inf], [np.inf, 0.0]], [[0, 1]], softmap.Potts([np.inf]))
@@ -226,7 +228,9 @@ def test_bad_input():
 
 @given(models(hard=True), st.floats(0.1, 10.0))
 def test_the_bound_without_lam_is_that_of_zeros(model, factor):
-    potentials = [p.scaled(factor) for p in model.potentials]  # so that products are rounded
+    potentials = [
+        p.scaled(factor) for p in model.network.potentials
+    ]  # so that products are rounded
     problem = Problem.of(model.replace(potentials=potentials))
     best = Best(problem)
     best.offer_zero()

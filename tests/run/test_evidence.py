@@ -57,7 +57,7 @@ def test_stored_evidence_of_an_unknown_kind_is_an_error():
 @pytest.mark.parametrize("exponent", [0, 7, -1060])
 def test_values_come_back_to_the_units_of_the_user(exponent):
     model = softmap.generators.erdos_renyi(6, seed=1)
-    problem = replace(Problem.plain(model), exponent=exponent)
+    problem = replace(Problem.plain(model.network), exponent=exponent)
     for evidence in KINDS[1:4]:
         assert evidence.back(problem).value == problem.bound_back(evidence.value)
     back = ASSIGNMENT.back(problem)

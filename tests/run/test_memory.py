@@ -32,7 +32,7 @@ def test_a_run_that_does_not_fit_says_how_much_it_needs(monkeypatch):
     with pytest.raises(softmap.NotEnoughMemory, match="bytes of memory; 1,000,000 are") as caught:
         softmap.solve(model, max_work=1)
     assert isinstance(caught.value, MemoryError)
-    assert caught.value.needed == memory_needed(model) - model.nbytes
+    assert caught.value.needed == memory_needed(model.network) - model.network.nbytes
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.needed, again.available) == (caught.value.needed, 1_000_000)
     monkeypatch.setattr(memory, "available_memory", lambda: None)
@@ -41,7 +41,7 @@ def test_a_run_that_does_not_fit_says_how_much_it_needs(monkeypatch):
 
 def test_a_limit_is_kept_by_refusing_what_does_not_fit():
     model = softmap.generators.potts_grid(60, 60, 16, seed=0)
-    needed, always = memory_needed(model), MemoryEstimate().small
+    needed, always = memory_needed(model.network), MemoryEstimate().small
     with pytest.raises(softmap.NotEnoughMemory, match=r"about 1,[78]\d\d of its 3,600") as caught:
         softmap.solve(model, memory_limit=needed // 2 + always)
     assert caught.value.needed == needed + always
@@ -83,7 +83,7 @@ def test_a_limit_is_kept_in_all_stages(shape):
 
 def test_more_pixels_need_more():
     small, large = (softmap.generators.potts_grid(n, n, 4, seed=0) for n in (40, 80))
-    assert 3.9 < memory_needed(large) / memory_needed(small) < 4.3
+    assert 3.9 < memory_needed(large.network) / memory_needed(small) < 4.3
 
 
 def _complete(nodes: int, labels: int) -> softmap.Model:
@@ -161,7 +161,7 @@ def test_what_is_said_is_what_it_takes(name):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    said = memory_needed(model) - model.nbytes
+    said = memory_needed(model.network) - model.network.nbytes
     assert 0.75 < peak / said < 1.2
 
 
@@ -227,7 +227,7 @@ def test_a_run_that_cannot_start_leaves_no_temporary_folder(monkeypatch, tmp_pat
 
 def test_a_run_says_that_the_memory_limit_ends_it():
     model = softmap.generators.random_grid(9, 9, 8, seed=2)
-    least = memory_needed(model) + MemoryEstimate().small
+    least = memory_needed(model.network) + MemoryEstimate().small
     limited = softmap.solve(model, memory_limit=least)
     assert limited.status is softmap.Status.MEMORY_LIMIT
     assert "memory limit" in str(limited.status)

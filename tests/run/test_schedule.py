@@ -165,7 +165,7 @@ def replace_all(found, **changes):
 
 
 def test_the_fraction_of_the_gap_that_is_closed():
-    best = Best(Problem.plain(generators.erdos_renyi(20, seed=1)))
+    best = Best(Problem.plain(generators.erdos_renyi(20, seed=1).network))
     assert _gained((-math.inf, math.inf), best) == 0.0
     best.offer_lam(best.lam)
     assert _gained((-math.inf, math.inf), best) == 1.0

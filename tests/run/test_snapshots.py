@@ -20,7 +20,7 @@ def test_lam_of_each_snapshot_proves_a_bound(method):
     best = softmap.lp.solve(CYCLE).value
     seen = []
     for snapshot in softmap.paper.snapshots(CYCLE, **options):
-        assert snapshot.lam.shape == (CYCLE.half_size,)
+        assert snapshot.lam.shape == (CYCLE.network.half_size,)
         bound = softmap.certificate(CYCLE, snapshot.lam, eta=5.0).bound
         assert bound <= best + 1e-9
         assert bound <= snapshot.bound + 1e-9

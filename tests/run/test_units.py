@@ -92,7 +92,7 @@ def test_costs_too_far_apart_for_single_precision_are_refused():
 def test_an_absurd_warm_start_is_mended(size):
     model = MODELS["random"]()
     plain = solve(model, threads=1)
-    lam = size * np.random.default_rng(0).normal(size=int(model.half_offset[-1]))
+    lam = size * np.random.default_rng(0).normal(size=int(model.network.half_offset[-1]))
     warm = solve(model, threads=1, warm_start=lam)
     assert softmap.verify(warm).holds
     assert warm.bound == pytest.approx(plain.bound, rel=1e-3)

@@ -117,7 +117,7 @@ def test_plans_change_nothing_and_need_no_call_before(name, seconds):
     problem = Problem.of(model)
     best = Best(problem)
     best.offer_zero()
-    best.offer_labels(np.zeros(model.num_variables, dtype=np.int64))
+    best.offer_labels(np.zeros(model.network.num_variables, dtype=np.int64))
     seen = Seen(5, 5, 5.0, 1.0, lambda: best.lam)
     for kind in KINDS:
         subsolver = kind.make(problem, options)

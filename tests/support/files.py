@@ -8,19 +8,25 @@ import random
 import numpy as np
 from hypothesis import strategies as st
 
-from softmap.model import Model
+from softmap.model import Model, checked_network
 
 
 def labellings(model: Model, limit: int = 400) -> np.ndarray:
     """All labellings of a small model, or the first `limit` of them."""
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    ranges = [
+        range(int(d))
+        for d in checked_network(model).num_labels[: checked_network(model).num_variables]
+    ]
     return np.array(list(itertools.islice(itertools.product(*ranges), limit)))
 
 
 def same_energies(first: Model, second: Model, rtol: float = 1e-9) -> bool:
     """Whether two models agree on every labelling, hard constraints included."""
-    n = first.num_variables
-    if n != second.num_variables or (first.num_labels[:n] != second.num_labels[:n]).any():
+    n = first.network.num_variables
+    if (
+        n != second.network.num_variables
+        or (first.network.num_labels[:n] != second.network.num_labels[:n]).any()
+    ):
         return False
     x = labellings(first)
     return np.allclose(first.energy(x), second.energy(x), rtol=rtol, atol=1e-8)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 import softmap
-from softmap.model import Model
+from softmap.model import Model, checked_network
 
 
 def _costs(rng, shape, hard=0.0):
@@ -52,16 +52,24 @@ def logical_model(rng):
 
 def least_cost(model):
     """The least energy, by enumeration."""
-    every = itertools.product(*map(range, model.num_labels[: model.num_visible].tolist()))
+    every = itertools.product(
+        *map(
+            range, checked_network(model).num_labels[: checked_network(model).num_visible].tolist()
+        )
+    )
     return min(model.energy(np.array(labels)) for labels in every)
 
 
 def exact_least_cost(model):
     """The least cost as a fraction; None if no labelling has finite cost."""
-    every = itertools.product(*map(range, model.num_labels[: model.num_visible].tolist()))
+    every = itertools.product(
+        *map(range, model.num_labels[: checked_network(model).num_visible].tolist())
+    )
     costs = [(model.energy(np.array(labels)), labels) for labels in every]
     least = min(costs)[0]
     if math.isinf(least):
         return None
     near = [np.array(labels) for cost, labels in costs if cost <= least + 1e-6 * (1 + abs(least))]
-    return min(sum(map(Fraction, model.cost_terms(labels).tolist())) for labels in near)
+    return min(
+        sum(map(Fraction, checked_network(model).cost_terms(labels).tolist())) for labels in near
+    )

@@ -11,7 +11,7 @@ from scipy.special import chdtrc
 
 from softmap.arguments import seeded
 from softmap.methods.base import make
-from softmap.model import Model
+from softmap.model import Model, checked_network
 from softmap.model.potentials.base import softmin
 from softmap.relaxation.dual import SmoothedDual
 
@@ -63,7 +63,7 @@ def chance_of(observed: np.ndarray, expected: np.ndarray) -> float:
 def least_dual(model: Model, eta: float) -> tuple[float, np.ndarray]:
     """L* and a minimiser, to about 1e-12, by L-BFGS and then Newton's method on small models."""
     dual = SmoothedDual(model, eta)
-    start = np.zeros(int(model.half_offset[-1]))
+    start = np.zeros(int(checked_network(model).half_offset[-1]))
     options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-12}
     found = minimize(dual.value, start, jac=dual.gradient, method="L-BFGS-B", options=options)
     return float(found.fun), found.x
@@ -72,7 +72,7 @@ def least_dual(model: Model, eta: float) -> tuple[float, np.ndarray]:
 def long_run(model: Model, eta: float, updates: int = 30_000) -> tuple[float, np.ndarray]:
     """L* and a minimiser to some digits, much faster: very many random star updates."""
     method = make("smp", eta=eta)
-    state = method.init(model, None, 1)
+    state = method.init(checked_network(model), None, 1)
     method.step(state, updates)
     lam = state.current()
     return SmoothedDual(model, eta).value(lam), lam

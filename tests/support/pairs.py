@@ -1,6 +1,6 @@
 """A model on which the numbers of updates that theorems ask for are affordable."""
 
-from softmap.model import Model
+from softmap.model import Model, checked_network
 from softmap.relaxation import polytope
 from softmap.relaxation.dual import SmoothedDual
 from support.oracles import violation
@@ -15,6 +15,6 @@ def projected(model, lam, eta):
     """The cost of the projected marginals of λ."""
     dual = SmoothedDual(model, eta)
     nodes = dual.node_marginals(lam)
-    pairs = polytope.proj(model, nodes, dual.edge_marginals(lam))
+    pairs = polytope.proj(checked_network(model), nodes, dual.edge_marginals(lam))
     assert violation(model, nodes, pairs).max < 1e-9
-    return polytope.cost(model, nodes, pairs)
+    return polytope.cost(checked_network(model), nodes, pairs)

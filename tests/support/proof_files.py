@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from softmap import Model
+from softmap.model import checked_network
 
 NAMES = [
     "LOAD", "REMOVE", "PERSISTENT", "SPLIT", "SUBSTITUTE", "ELIMINATE", "SHIFT", "COMPONENT", "END",
@@ -175,17 +176,20 @@ class SlowChecker:
     def do_load(self, numbers) -> None:
         granule, exponent, most = numbers
         self.unit = Fraction(granule) * Fraction(2) ** (exponent - self.exponent)
-        model, n = self.model, self.model.num_variables
+        model, n = self.model, checked_network(self.model).num_variables
         for v in range(n):
-            self.labels[v] = int(model.num_labels[v])
-            own = model.unary[model.node_slice(v)].tolist()
+            self.labels[v] = int(checked_network(model).num_labels[v])
+            own = checked_network(model).unary[checked_network(model).node_slice(v)].tolist()
             self.add((v,), self.rounded({(a,): c for a, c in enumerate(own)}, most))
-        scopes = [(model.edges[e].tolist(), model.table(e)) for e in range(model.m)]
+        scopes = [
+            (checked_network(model).edges[e].tolist(), checked_network(model).table(e))
+            for e in range(checked_network(model).m)
+        ]
         scopes = [(scope, table) for scope, table in scopes if max(scope) < n]
-        for a in range(len(model.auxiliaries)):
-            start = model.auxiliaries.start[a : a + 2].tolist()
-            scope = model.auxiliaries.member[slice(*start)].tolist()
-            joint = model.unary[model.node_slice(n + a)]
+        for a in range(len(checked_network(model).auxiliaries)):
+            start = checked_network(model).auxiliaries.start[a : a + 2].tolist()
+            scope = checked_network(model).auxiliaries.member[slice(*start)].tolist()
+            joint = checked_network(model).unary[checked_network(model).node_slice(n + a)]
             scopes.append((scope, joint.reshape([self.labels[v] for v in scope])))
         for scope, table in scopes:
             every = itertools.product(*(range(size) for size in table.shape))

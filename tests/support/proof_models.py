@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import softmap
+from softmap.model import checked_network
 from support.families import FAMILIES, Ends, Numbers
 
 
@@ -76,4 +77,4 @@ def case(seed: int, sizes: Sizes, families=tuple(FAMILIES), most: int = 5) -> Ca
     unary = [maker.forbid(maker.costs(int(d)), share=0.2) for d in labels]
     constant = float(scaled(rng.normal(size=1), sizes.scale)[0])
     model = softmap.Model(unary, None, groups, constant=constant)
-    return Case(model, maker.lam(int(model.half_offset[-1])), pair)
+    return Case(model, maker.lam(int(checked_network(model).half_offset[-1])), pair)

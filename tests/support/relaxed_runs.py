@@ -7,7 +7,7 @@ import pytest
 
 import softmap
 from softmap import Status
-from softmap.model import Model
+from softmap.model import Model, checked_network
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
 from support.methods import UPDATES
@@ -35,7 +35,9 @@ def options_of(method: str, **more) -> dict:
 def promised(result, model: Model, relaxed: float | None = None, best: float | None = None):
     """The table of promises; `relaxed` and `best` are the LP and the MAP optimum where known."""
     assert result.energy == model.energy(result.labels)
-    assert result.bound == pytest.approx(dual_bound(model, result.lam), rel=1e-12, abs=1e-12)
+    assert result.bound == pytest.approx(
+        dual_bound(checked_network(model), result.lam), rel=1e-12, abs=1e-12
+    )
     assert result.gap == max(0.0, result.energy - result.bound)
     assert result.lp_gap == max(0.0, result.primal - result.bound)
     assert result.bound <= result.primal + TINY
@@ -48,7 +50,9 @@ def promised(result, model: Model, relaxed: float | None = None, best: float | N
     point = result.node_marginals, result.edge_marginals
     assert violation(model, *point).max <= 1e-9
     if np.isfinite(result.primal):
-        assert polytope.cost(model, *point) == pytest.approx(result.primal, rel=1e-9, abs=1e-9)
+        assert polytope.cost(checked_network(model), *point) == pytest.approx(
+            result.primal, rel=1e-9, abs=1e-9
+        )
     columns = result.trace.columns()
     assert (np.diff(columns["bound"]) >= 0).all()
     for name in ("primal", "energy"):

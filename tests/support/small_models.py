@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from softmap.model import Model
+from softmap.model import Model, checked_network
 from support.strategies import FAMILIES, Recipe, build
 
 PER_FAMILY = 40
@@ -31,7 +31,7 @@ def random_model(family: str, seed: int, *, hard: bool | None = None) -> Model:
 def random_clusters(model: Model, seed: int) -> list[tuple[int, ...]]:
     """A few triplets, and now and then four variables."""
     rng = np.random.default_rng(seed)
-    sets = list(combinations(range(model.num_variables), 3))
+    sets = list(combinations(range(checked_network(model).num_variables), 3))
     chosen = [sets[k] for k in rng.choice(len(sets), 2, replace=False)]
     if seed % 2:
         chosen.append((0, 1, 2, 3))
@@ -40,4 +40,6 @@ def random_clusters(model: Model, seed: int) -> list[tuple[int, ...]]:
 
 def random_labels(model: Model, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return rng.integers(0, model.num_labels[: model.num_variables])
+    return rng.integers(
+        0, checked_network(model).num_labels[: checked_network(model).num_variables]
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softmap.model import Model
+from softmap.model import Model, checked_network
 from softmap.run.best import Best
 from softmap.run.budget import Budget
 from softmap.run.options import Options
@@ -50,7 +50,7 @@ def planned(
 
 def begun(model: Model, lam: Any, labels: Any) -> Best:
     """The best so far of a model in its own units, without unsupported states."""
-    best = Best(Problem.plain(model))
+    best = Best(Problem.plain(checked_network(model)))
     best.offer_lam(np.asarray(lam, dtype=np.float64))
     best.offer_labels(np.asarray(labels, dtype=np.int64))
     return best
@@ -58,12 +58,15 @@ def begun(model: Model, lam: Any, labels: Any) -> Best:
 
 def tightening(model: Model, lam: Any, labels: Any) -> Tightening:
     """The loop of the tightening stage before its first pass."""
-    return Tightening(Problem.plain(model), begun(model, lam, labels), TUNING)
+    return Tightening(Problem.plain(checked_network(model)), begun(model, lam, labels), TUNING)
 
 
 def tightened(model: Model, lam: Any, labels: Any, *, max_work: int) -> tuple[Best, bool]:
     """Slices of the tightening stage until the work is done; whether the stage is still active."""
-    best, stage = begun(model, lam, labels), Tighten(Problem.plain(model), Options())
+    best, stage = (
+        begun(model, lam, labels),
+        Tighten(Problem.plain(checked_network(model)), Options()),
+    )
     active, done = True, 0
     while active and done < max_work:
         outcome = stage(best, Share(Budget(), work=max_work))

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from softmap.model import Model
+from softmap.model import Model, checked_network, raised
 from softmap.model.potentials import Potential, Potts, Tables
 from support.families import FAMILIES as REGISTRY
 from support.families import PAIRWISE, Ends, Numbers
@@ -130,26 +130,30 @@ class _Maker(Numbers):
 
 def random_lam(model: Model, seed: int, scale: float = 1.0) -> np.ndarray:
     """A random λ in cost units."""
-    return scale * np.random.default_rng(seed).normal(size=int(model.half_offset[-1]))
+    return scale * np.random.default_rng(seed).normal(
+        size=int(checked_network(model).half_offset[-1])
+    )
 
 
 def dense(model: Model) -> Model:
     """The same model with every edge as a plain table (`as_table`)."""
-    unary = [model.unary_of(i) for i in range(model.n)]
-    tables = list(model.tables())
-    plain = Model(unary, model.edges, tables, constant=model.constant)
-    return plain.with_auxiliaries(model.auxiliaries)
+    unary = [checked_network(model).unary_of(i) for i in range(checked_network(model).n)]
+    tables = list(checked_network(model).tables())
+    plain = Model(unary, checked_network(model).edges, tables, constant=model.constant)
+    return raised(plain.network.with_auxiliaries(checked_network(model).auxiliaries))
 
 
 def reparametrised(model: Model, lam: np.ndarray) -> Model:
     """Costs C_i - Σ λ and C_e + λ_i + λ_j: another model with the same energies."""
-    unary = model.unary.copy()
+    unary = checked_network(model).unary.copy()
     tables = []
-    for e in range(model.m):
-        ends = [lam[model.half_slice(2 * e + side)] for side in (0, 1)]
+    for e in range(checked_network(model).m):
+        ends = [lam[checked_network(model).half_slice(2 * e + side)] for side in (0, 1)]
         for side in (0, 1):
-            unary[model.node_slice(int(model.edges[e, side]))] -= ends[side]
-        tables.append(model.table(e) + ends[0][:, None] + ends[1][None, :])
+            unary[
+                checked_network(model).node_slice(int(checked_network(model).edges[e, side]))
+            ] -= ends[side]
+        tables.append(checked_network(model).table(e) + ends[0][:, None] + ends[1][None, :])
     return dense(model).replace(unary=unary, potentials=[Tables(tables)] if tables else [])
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 import softmap
 from softmap import Model
+from softmap.model import checked_network
 
 
 def labels_of(model: Model, pieces) -> np.ndarray:
@@ -21,12 +22,12 @@ def labels_of(model: Model, pieces) -> np.ndarray:
 
 def lam_of(model: Model, pieces) -> np.ndarray:
     """λ, from the pieces of all processes."""
-    lam = np.full(int(model.half_offset[-1]), np.nan)
+    lam = np.full(int(checked_network(model).half_offset[-1]), np.nan)
     for piece in pieces:
         for halves, own in piece.values():
             counts = model.num_labels[model.edges.reshape(-1)[halves]]
             label = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            lam[np.repeat(model.half_offset[halves], counts) + label] = own
+            lam[np.repeat(checked_network(model).half_offset[halves], counts) + label] = own
     assert np.isfinite(lam).all()
     return lam
 

@@ -27,9 +27,9 @@ def ranked(family, seed):
 
 def ranking(model):
     """All labellings of finite cost, cheapest first."""
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    ranges = [range(int(d)) for d in model.network.num_labels[: model.network.num_variables]]
     every = np.array(list(product(*ranges)))
-    energies = energies_by_hand(model, model.complete(every))
+    energies = energies_by_hand(model, model.network.complete(every))
     order = np.argsort(energies, kind="stable")
     order = order[np.isfinite(energies[order])]
     return every[order], energies[order]
@@ -88,7 +88,9 @@ def test_larger_factors_and_constants():
 def test_costs_of_any_size(scale):
     model = softmap.generators.random_grid(3, 3, 2, seed=2)
     big = softmap.Model(
-        (scale * model.unary).reshape(9, 2), model.edges, scale * np.stack(list(model.tables()))
+        (scale * model.unary).reshape(9, 2),
+        model.edges,
+        scale * np.stack(list(model.network.tables())),
     )
     plain = [tuple(e.labels.flat) for e in softmap.solve_mbest(model, 4)]
     assert [tuple(e.labels.flat) for e in softmap.solve_mbest(big, 4)] == plain
@@ -126,7 +128,7 @@ def test_bounds_hold_for_costs_that_are_tiny_beside_others(diversity, constant):
     exact = sorted(
         Fraction(constant)
         + sum(Fraction(unary[i][x]) for i, x in enumerate(labels))
-        + Fraction(model.table(0)[labels[0], labels[1]])
+        + Fraction(model.network.table(0)[labels[0], labels[1]])
         for labels in product(range(2), repeat=3)
     )
     for entry, best in zip(softmap.solve_mbest(model, 2, diversity=diversity), exact, strict=False):
@@ -138,7 +140,7 @@ def test_a_search_rounds_tiny_negative_costs_down():
     unary = [[-1e-139, 0.0], [0.0, -1e-139], [1e220, -1e-140]]
     tables = [[[0.0, 1e200], [1e200, 1e-141]], [[0.0, 1e210], [1e100, -1e-139]]]
     model = softmap.Model(unary, [[0, 1], [1, 2]], softmap.Tables(tables))
-    assert ExactSearch(flatten(model)).run().lower_bound <= model.energy([1, 1, 1])
+    assert ExactSearch(flatten(model.network)).run().lower_bound <= model.energy([1, 1, 1])
 
 
 def test_units_that_round_no_cost_are_those_of_a_consistent_model():

@@ -91,7 +91,7 @@ def partial_bound(model: softmap.Model, label: int, rng: np.random.Generator | N
         part = arrays[rng.integers(3)]
         part[rng.integers(len(part))] += rng.choice([-1, 1]) << rng.integers(30)
     exponent = costs.exponent - problem.exponent
-    value = assignment_bound(model, np.array([n, d, exponent]), *arrays)
+    value = assignment_bound(model.network, np.array([n, d, exponent]), *arrays)
     if rng is None:
         assert value >= (found + costs.base) * Fraction(2) ** exponent
     return value
@@ -112,7 +112,7 @@ def test_the_checker_gives_each_variable_its_own_copy_of_a_shared_label():
     assert any(bound == best for bound, best in bounds)
     for d in (5, 8, 10):  # there have to be four labels and five copies
         with pytest.raises(Rejected, match="same label"):
-            assignment_bound(model, *zeros(5, d))
+            assignment_bound(model.network, *zeros(5, d))
 
 
 def weak_problem() -> softmap.Model:
@@ -184,16 +184,16 @@ def test_the_checker_names_what_is_wrong(weak):
             assignment_bound(weak.model, *arrays)
     free = softmap.Model.from_factors([7] * 7, [((0, 1), np.zeros((7, 7)))])
     with pytest.raises(Rejected, match="same label"):
-        assignment_bound(free, shape, 0 * rows, 0 * columns, labels)
+        assignment_bound(free.network, shape, 0 * rows, 0 * columns, labels)
 
 
 def test_unused_labels_have_multipliers_of_at_most_zero():
     n, d, factors = 3, 4, [((i, j), np.ones((4, 4))) for i in range(3) for j in range(i + 1, 3)]
     model = permutation_model(n, d, factors)
     none = np.array([n, d, 0]), np.zeros(n * d * n, int), np.zeros(n * d * d, int)
-    assert assignment_bound(model, *none, np.zeros(d, int)) == 3
+    assert assignment_bound(model.network, *none, np.zeros(d, int)) == 3
     with pytest.raises(Rejected, match="positive"):
-        assignment_bound(model, *none, np.ones(d, int))
+        assignment_bound(model.network, *none, np.ones(d, int))
 
 
 def test_a_search_is_checked_by_its_file_and_stated_if_the_proof_is_too_large(weak, tmp_path):
@@ -232,7 +232,7 @@ def apart(rows: int, columns: int) -> np.ndarray:
 
 def expected(model: softmap.Model, d: int, row, column, labels) -> Fraction | None:
     """The bound of multipliers, raised to a possible sum, by loops; None if they prove none."""
-    n, flat = model.num_visible, flat_model(model)
+    n, flat = model.network.num_visible, flat_model(model.network)
     costs = [[x for x in own if math.isfinite(x)] for own in flat.unary]
     tables = dict(flat.factors)
     for i, j in combinations(range(n), 2):
@@ -276,9 +276,9 @@ def test_bounds_are_those_of_loops(seed):
     wanted = expected(model, d, row, column, labels)
     if wanted is None:
         with pytest.raises(Rejected, match=r"exceed their costs|no label"):
-            assignment_bound(model, *arrays)
+            assignment_bound(model.network, *arrays)
         return
-    found = assignment_bound(model, *arrays)
+    found = assignment_bound(model.network, *arrays)
     assert found == wanted
     best = [model.energy(x) for x in permutations(range(d), n)
             if all(x[i] < model.num_labels[i] for i in range(n))]  # fmt: skip
@@ -306,15 +306,15 @@ def test_a_shared_label_becomes_one_of_each_variable():
 def test_at_most_one_label_is_shared_by_constraints_that_say_so():
     table = np.array([[0.0, 0.0, 0.0], [0.0, math.inf, 0.0]])
     one = softmap.Model([np.zeros(2), np.zeros(3)], [[0, 1]], softmap.SharedTables([table], [0]))
-    assert assignment_bound(one, *zeros(2, 5)) == 0  # n labels more than any variable has
+    assert assignment_bound(one.network, *zeros(2, 5)) == 0  # n labels more than any variable has
     two = np.where(np.arange(9).reshape(3, 3) == 0, math.inf, 0.0)  # labels 1 and 2 are shared
     several = softmap.Model(np.zeros((2, 3)), [[0, 1]], softmap.SharedTables([two], [0]))
     rows = [np.arange(7)] * 7
     other = softmap.Model.from_factors([7] * 7, [softmap.Linear(range(7), rows, low=3, high=20)])
-    assert len(other.required) == 1
+    assert len(other.network.required) == 1
     for model, n, d in ((several, 2, 5), (other, 7, 7)):
         with pytest.raises(Rejected, match="same label"):
-            assignment_bound(model, *zeros(n, d))
+            assignment_bound(model.network, *zeros(n, d))
 
 
 def test_every_array_has_its_length_and_the_shape_three_numbers():
@@ -322,16 +322,16 @@ def test_every_array_has_its_length_and_the_shape_three_numbers():
         arrays = zeros()
         arrays[which] = np.zeros(len(arrays[which]) + (1 if longer else -1), int)
         with pytest.raises(Rejected, match="one multiplier for each"):
-            assignment_bound(plain(), *arrays)
+            assignment_bound(plain().network, *arrays)
     for shape in ([2, 2], [2, 2, 0, 0], []):
         with pytest.raises(Rejected, match="numbers of variables"):
-            assignment_bound(plain(), np.array(shape), *zeros()[1:])
+            assignment_bound(plain().network, np.array(shape), *zeros()[1:])
 
 
 def test_sizes_are_those_of_the_model_and_within_limits():
-    assert assignment_bound(plain(constant=3.0), *zeros()) == 3
-    assert assignment_bound(plain(), *zeros(exponent=5000)) == 0
-    assert assignment_bound(plain(), *zeros(exponent=-5000)) == 0
+    assert assignment_bound(plain(constant=3.0).network, *zeros()) == 3
+    assert assignment_bound(plain().network, *zeros(exponent=5000)) == 0
+    assert assignment_bound(plain().network, *zeros(exponent=-5000)) == 0
     for n, d, exponent in (
         (2, 2, 5001),
         (2, 2, -5001),
@@ -343,31 +343,31 @@ def test_sizes_are_those_of_the_model_and_within_limits():
         arrays = [np.array([n, d, exponent]), *(np.zeros(max(k, 0), int)
                   for k in (n * d * n, n * d * d, d))]  # fmt: skip
         with pytest.raises(Rejected, match="numbers of variables"):
-            assignment_bound(plain(), *arrays)
+            assignment_bound(plain().network, *arrays)
     with pytest.raises(Rejected, match="more labels"):
-        assignment_bound(plain(2, 3), *zeros())
+        assignment_bound(plain(2, 3).network, *zeros())
     ragged = softmap.Model(
         [np.zeros(2), np.zeros(3)], [[0, 1]], softmap.SharedTables([apart(2, 3)], [0])
     )
     with pytest.raises(Rejected, match="more labels"):
-        assignment_bound(ragged, *zeros())
-    assert assignment_bound(ragged, *zeros(2, 3)) == 0
-    assert assignment_bound(plain(), *zeros(2, MOST_LABELS)) == 0
+        assignment_bound(ragged.network, *zeros())
+    assert assignment_bound(ragged.network, *zeros(2, 3)) == 0
+    assert assignment_bound(plain().network, *zeros(2, MOST_LABELS)) == 0
     with pytest.raises(Rejected, match="numbers of variables"):
-        assignment_bound(plain(), *zeros(2, MOST_LABELS + 1))
+        assignment_bound(plain().network, *zeros(2, MOST_LABELS + 1))
 
 
 @pytest.mark.parametrize("which", [1, 2, 3])
 def test_multipliers_have_a_largest_size(which):
     arrays = zeros()
     arrays[which][0] = -LARGEST
-    assert assignment_bound(plain(), *arrays) <= 0
+    assert assignment_bound(plain().network, *arrays) <= 0
     arrays[which][0] = LARGEST
     check_sizes(2, 2, *arrays[1:])
     for beyond in (-LARGEST - 1, LARGEST + 1, -(1 << 63)):  # the last has no absolute value
         arrays[which][0] = beyond
         with pytest.raises(Rejected, match="too large"):
-            assignment_bound(plain(), *arrays)
+            assignment_bound(plain().network, *arrays)
 
 
 @pytest.mark.parametrize("which", [2, 3])
@@ -375,11 +375,11 @@ def test_one_positive_multiplier_of_an_unused_label_is_enough_to_reject(which):
     arrays = zeros(2, 3)
     arrays[which][1] = 1
     with pytest.raises(Rejected, match="positive"):
-        assignment_bound(plain(2, 3), *arrays)
+        assignment_bound(plain(2, 3).network, *arrays)
     arrays = zeros(2, 2)  # all labels are used
     arrays[which][1] = 1
     if which == 3:
-        assert assignment_bound(plain(), *arrays) == 0
+        assert assignment_bound(plain().network, *arrays) == 0
 
 
 def flat_of(factors, unary=None) -> Flat:
@@ -415,7 +415,7 @@ def test_what_is_left_out_costs_at_least_nothing():
 
 def test_a_variable_without_a_label_is_rejected():
     with pytest.raises(Rejected, match="no label"):
-        assignment_bound(plain(unary=np.array([[0.0, 0.0], [np.inf, np.inf]])), *zeros())
+        assignment_bound(plain(unary=np.array([[0.0, 0.0], [np.inf, np.inf]])).network, *zeros())
 
 
 def test_labels_differ_by_a_constraint_over_all_variables_or_in_every_pair():
@@ -423,18 +423,20 @@ def test_labels_differ_by_a_constraint_over_all_variables_or_in_every_pair():
     for members, ok in (([0, 1, 2], True), ([0, 1], False)):
         model = softmap.Model.from_factors([3] * 3, [softmap.AllDifferent(members)])
         if ok:
-            assert assignment_bound(model, *zeros(3, 3)) == 0
+            assert assignment_bound(model.network, *zeros(3, 3)) == 0
         else:
             with pytest.raises(Rejected, match="same label"):
-                assignment_bound(model, *zeros(3, 3))
+                assignment_bound(model.network, *zeros(3, 3))
     other = softmap.Cardinality(range(3), [0] * 3, [0.0, 0.0, 0.0, np.inf])
     with pytest.raises(Rejected, match="same label"):
-        assignment_bound(softmap.Model.from_factors([3] * 3, [other]), *zeros(3, 3))
+        assignment_bound(softmap.Model.from_factors([3] * 3, [other]).network, *zeros(3, 3))
     half = apart(3, 3)
     half[1, 1] = 0.0
     for tables in (none, softmap.SharedTables([half], [0])):
         with pytest.raises(Rejected, match="same label"):
-            assignment_bound(softmap.Model(np.zeros((2, 3)), [[0, 1]], tables), *zeros(2, 3))
+            assignment_bound(
+                softmap.Model(np.zeros((2, 3)), [[0, 1]], tables).network, *zeros(2, 3)
+            )
 
 
 @pytest.mark.parametrize(
@@ -481,7 +483,7 @@ def test_pairs_pay_for_both_variables():
         arrays[which][:] = 0
         arrays[which][at] = 1
         with pytest.raises(Rejected, match="exceed their costs"):
-            assignment_bound(model, *arrays)
+            assignment_bound(model.network, *arrays)
         arrays[which][at] = 0
 
 

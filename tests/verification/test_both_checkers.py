@@ -29,7 +29,7 @@ def test_checkers_give_the_same_verdict_and_bound_for_any_weights(part, tmp_path
         if least_costs(spec) is None or len({e.ends for e in spec.edges}) < len(spec.edges):
             continue
         records = forged(rng, spec, model)
-        exported = integer_model(model)
+        exported = integer_model(model.network)
         write_proof(log, model, packed(records))
         ours = by_python(model, log)
         if records[0][0] != "DUAL":
@@ -38,7 +38,7 @@ def test_checkers_give_the_same_verdict_and_bound_for_any_weights(part, tmp_path
         assert mine == integer_verdict(exported, records), seed
         accepted, rejected = accepted + (ours is not None), rejected + (ours is None)
         if CHECK.exists():
-            export_model(tmp_path / "model.json", model)
+            export_model(tmp_path / "model.json", model.network)
             theirs = by_theorem(tmp_path / "model.json", log)
             assert mine == (theirs["verdict"], theirs.get("bound")), seed
     assert accepted > 2
@@ -48,7 +48,7 @@ def test_checkers_give_the_same_verdict_and_bound_for_any_weights(part, tmp_path
 def test_energies_are_exported_beside_rounded_costs(tmp_path):
     shared = softmap.SharedTables([[[0.1, 2.0], [3.0, np.inf]]], [0, 0], [0.1, 2.0])
     model = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2]], shared)
-    export_model(tmp_path / "model.json", model)
+    export_model(tmp_path / "model.json", model.network)
     found = json.loads((tmp_path / "model.json").read_text())
     rounded, exact = found["factors"]
     assert found["version"] == 2

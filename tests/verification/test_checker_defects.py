@@ -82,7 +82,7 @@ def test_a_bound_over_tiny_products_is_no_more_than_the_optimum():
     edges = [(i, i + 1) for i in range(400)]
     potential = softmap.SharedTables([table], np.zeros(400, int), weights)
     model = softmap.Model(np.zeros((401, 2)), edges, potential)
-    low = [costs for _, costs in flat_model(model).factors]
+    low = [costs for _, costs in flat_model(model.network).factors]
     for weight, costs in zip(weights, low, strict=True):
         for entry, cost in zip(table.flat, costs.flat, strict=True):
             assert Fraction(float(cost)) <= Fraction(float(weight)) * Fraction(float(entry))

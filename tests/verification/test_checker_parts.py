@@ -56,7 +56,7 @@ NONE = ("conclude", [ints(2), ints()])
     ],
 )  # fmt: skip
 def test_records_have_their_places(records, said):
-    checker = Checker(MODEL, 0, Limits())
+    checker = Checker(MODEL.network, 0, Limits())
     for record in records[:-1]:
         checker.step(*record)
     with pytest.raises(Rejected, match=said):
@@ -65,7 +65,7 @@ def test_records_have_their_places(records, said):
 
 def test_leaves_of_spins_are_those_of_one_tree():
     """Two leaves, one for each label of the first variable; the multipliers are those of none."""
-    checker = Checker(MODEL, 0, Limits())
+    checker = Checker(MODEL.network, 0, Limits())
     multipliers = [np.full(2, -40.0).view(np.int64), ints(), ints()]
     for label in (0, 1):
         checker.step("spins", [ints(0, label), *multipliers])
@@ -74,7 +74,7 @@ def test_leaves_of_spins_are_those_of_one_tree():
 
 
 def test_hard_constraints_without_a_conflict_prove_no_infeasibility():
-    checker = Checker(MODEL, 0, Limits())
+    checker = Checker(MODEL.network, 0, Limits())
     for record in (HARD, BOOLEANS, NONE):
         checker.step(*record)
     with pytest.raises(Rejected, match="does not follow"):
@@ -116,7 +116,7 @@ def refused(path: Path, body: bytes, said: str, **fields) -> None:
     header |= {"bytes": len(body), "crc32": zlib.crc32(body)} | fields
     path.write_bytes(json.dumps(header).encode() + b"\n" + body)
     with pytest.raises(FormatError, match=said):
-        check_proof(path, MODEL)
+        check_proof(path, MODEL.network)
 
 
 def test_sizes_of_records_are_those_of_the_header(tmp_path):
@@ -162,7 +162,7 @@ def test_what_follows_the_stated_size_is_not_decompressed(monkeypatch):
 def test_clusters_are_three_or_more_different_variables(clusters):
     model = softmap.Model(np.zeros((3, 2)), [[0, 1]], np.zeros((1, 2, 2)))
     with pytest.raises(ValueError, match="three or more different"):
-        tightened(model, clusters, 1000)
+        tightened(model.network, clusters, 1000)
 
 
 def test_clusters_beside_factors_are_those_of_the_solver():
@@ -173,8 +173,8 @@ def test_clusters_beside_factors_are_those_of_the_solver():
     every = [*itertools.combinations(range(5), 3), (0, 1, 2, 3)]
     for clusters in ([one] for one in every), [every[:4]], [every]:
         for some in clusters:
-            theirs = build(model, some).model
-            ours = tightened(model, some, theirs.half_size)
+            theirs = build(model.network, some).model
+            ours = tightened(model.network, some, theirs.half_size)
             assert ours.edges.tolist() == theirs.edges.tolist()
             assert np.array_equal(ours.unary, theirs.unary)
             assert all(np.array_equal(ours.table(e), theirs.table(e)) for e in range(ours.m))

@@ -109,8 +109,10 @@ def models() -> list[softmap.Model]:
 @pytest.mark.parametrize("which", range(5))
 def test_costs_of_labellings_are_those_of_the_model(which):
     model, forbidden = models()[which], 0
-    assert (len(model.running) > 0) == (which == 4)
-    for labels in itertools.product(*map(range, model.num_labels[: model.num_visible].tolist())):
+    assert (len(model.network.running) > 0) == (which == 4)
+    for labels in itertools.product(
+        *map(range, model.network.num_labels[: model.network.num_visible].tolist())
+    ):
         given, cost = np.array(labels), float(model.energy(np.array(labels)))
         if math.isfinite(cost):
             assert exact_energy(model, given) == Fraction(cost)
@@ -126,4 +128,4 @@ def test_costs_of_labellings_are_those_of_the_model(which):
 )
 def test_other_labels_have_no_cost(labels):
     with pytest.raises(Rejected, match="one label for each"):
-        exact_energy(models()[0], np.array(labels))
+        exact_energy(models()[0].network, np.array(labels))

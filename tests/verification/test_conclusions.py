@@ -69,10 +69,10 @@ def test_conclusions_are_true(tmp_path_factory, model, goal):
     except softmap.InfeasibleModel:
         assert least is None
         assert softmap.verify(model, proof=path).checked
-        assert check_proof(path, model).conclusion.what is What.INFEASIBLE
+        assert check_proof(path, model.network).conclusion.what is What.INFEASIBLE
         return
     assert softmap.verify(model, proof=path).checked
-    found = check_proof(path, model)
+    found = check_proof(path, model.network)
     assert found.bound <= least
     if result.found:
         assert found.conclusion.what is What.WITHIN
@@ -90,7 +90,7 @@ def test_an_upper_bound_below_the_optimum_is_proved(tmp_path_factory, model):
     assert result.status is softmap.Status.NONE_BELOW
     report = softmap.verify(model, proof=path)
     assert report.checked, str(report)
-    assert check_proof(path, model).conclusion.what is What.NONE_BELOW
+    assert check_proof(path, model.network).conclusion.what is What.NONE_BELOW
 
 
 def colouring(vertices: int, colours: int, seed: int) -> softmap.Model:

@@ -94,15 +94,15 @@ def test_no_labelling_is_a_conclusion_of_its_own(folder):
         softmap.Linear([0, 1, 2, 3], [2, 2, 2, 2], low=3, high=3)
     ]
     model = Model.from_factors([2] * 4, [((0,), [0.0, 0.0]), *sums])
-    problem = Problem.plain(model)
+    problem = Problem.plain(model.network)
     search, path = written(problem, folder, 1 << 40)
     assert math.isinf(search.bound)
     with pytest.raises(FormatError, match="no labelling"):
-        check_proof(path, model)
+        check_proof(path, model.network)
     body = b"".join(CoreRecords(search).records(problem, lambda: folder / "steps"))
     end = b"".join(record(20, [2], []))
     write_proof(path, model, bytes([21]) + body + end)
-    assert check_proof(path, model).conclusion is not None
+    assert check_proof(path, model.network).conclusion is not None
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5).filter(bool), st.integers(-4, 4)), max_size=8),

@@ -330,8 +330,8 @@ def holding(own: LiteralSum, named: Named, scope, labels) -> bool:
 @pytest.mark.parametrize("seed", [0, 20, 76, 183, 21, 42, 50, 159])  # a factor of each kind
 def test_sums_hold_for_the_labels_that_a_factor_allows(seed):
     named = Named(np.random.default_rng(seed))
-    assert named.model.required
-    for k, factor in enumerate(named.model.required):
+    assert named.model.network.required
+    for k, factor in enumerate(named.model.network.required):
         scope = [*factor.variables]
         sizes = [named.sizes[i] for i in scope]
         every = [*itertools.product(*map(range, sizes))]
@@ -359,7 +359,7 @@ def test_sums_hold_for_the_labels_that_a_factor_allows(seed):
                 assert holding(own, named, scope, labels) == wanted
         assert not accepts(named.own, "sum_of", k, 0, 2)
         assert not accepts(named.own, "sum_of", k, 0, -1)
-    for k in (-1, len(named.model.required)):
+    for k in (-1, len(named.model.network.required)):
         assert not accepts(named.own, "sum_of", k, 0, 1)
 
 
@@ -380,7 +380,9 @@ def small(unary, tables=(), **options) -> softmap.Model:
 
 
 def named(model: softmap.Model, variables, last: int, granule: int = 1) -> Literals:
-    return Literals(model, flat_model(model), Scale(granule, 0, HALF - 1), variables, last)
+    return Literals(
+        model.network, flat_model(model.network), Scale(granule, 0, HALF - 1), variables, last
+    )
 
 
 def test_numbers_of_variables_tables_and_literals_are_in_range():
@@ -428,7 +430,7 @@ TRIANGLE = [((0, 1), EITHER), ((1, 2), EITHER), ((0, 2), EITHER)]
 
 def begun(model: softmap.Model, exponent: int = 1) -> CoreProof:
     """Literals 2, 3 and 4 are label 1 of three variables, in units of 1."""
-    proof = CoreProof(model, flat_model(model), exponent)
+    proof = CoreProof(model.network, flat_model(model.network), exponent)
     proof.booleans((1, exponent, 4), (0, 1, 2))
     return proof
 
@@ -604,7 +606,7 @@ def test_the_costs_of_a_table_are_paid_once():
 def test_sums_of_hard_factors_and_of_the_labels_of_a_variable():
     total = softmap.Linear([*range(12)], [2] * 12, low=5, high=7)
     model = softmap.Model.from_factors([3] + [2] * 11, [((0,), [0.0, 1.0, 2.0]), total])
-    proof = CoreProof(model, flat_model(model), 0)
+    proof = CoreProof(model.network, flat_model(model.network), 0)
     proof.booleans((1, 0, 15), (*range(12),))
     for side in (0, 1):
         proof.given((1, 0, 0, side), ())

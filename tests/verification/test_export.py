@@ -25,7 +25,7 @@ def value(cost: int | None, exponent: int) -> Fraction | float:
 @given(st.integers(0, 10_000))
 def test_integers_are_the_costs_exactly(seed):
     model = random_model(np.random.default_rng(seed))
-    found, flat = integer_model(model), flat_model(model)
+    found, flat = integer_model(model.network), flat_model(model.network)
     e = found["exponent"]
     assert value(found["constant"], e) == Fraction(model.constant)
     for ours, theirs in zip(found["unary"], flat.unary, strict=True):
@@ -33,12 +33,12 @@ def test_integers_are_the_costs_exactly(seed):
     for factor, (scope, table) in zip(found["factors"], flat.factors, strict=True):
         assert factor["scope"] == list(scope)
         assert [value(c, e) for c in factor["costs"]] == table.ravel().tolist()
-    assert len(found["edges"]) == model.m
+    assert len(found["edges"]) == model.network.m
 
 
 def test_costs_of_very_different_sizes():
     model = softmap.Model.from_factors([2, 2], [((0, 1), [[5e-324, 1e300], [0.0, -1.5]])])
-    found = integer_model(model)
+    found = integer_model(model.network)
     assert found["exponent"] == -1074
     assert found["factors"][0]["costs"] == [1, int(1e300) << 1074, 0, -3 << 1073]
 
@@ -47,17 +47,17 @@ def test_edges_name_factor_and_axis():
     model = softmap.Model.from_factors(
         [2, 3, 2], [((2, 0), np.ones((2, 2))), ((0, 1, 2), np.arange(12.0).reshape(2, 3, 2))]
     )
-    found = integer_model(model)
+    found = integer_model(model.network)
     scopes = [factor["scope"] for factor in found["factors"]]
     assert sorted(map(tuple, scopes)) == [(0, 1, 2), (0, 2)]
-    for (factor, axis), ends in zip(found["edges"], model.edges.tolist(), strict=True):
+    for (factor, axis), ends in zip(found["edges"], model.network.edges.tolist(), strict=True):
         assert scopes[factor] == ends if axis is None else scopes[factor][axis] == ends[1]
 
 
 def test_edges_of_pairs_have_numbers_in_their_order():
     pairs = [(0, 1), (1, 2), (2, 3)]
     model = softmap.Model.from_factors([2] * 4, [(pair, np.eye(2)) for pair in pairs])
-    found = integer_model(model)
+    found = integer_model(model.network)
     for (factor, axis), ends in zip(found["edges"], model.edges.tolist(), strict=True):
         assert axis is None
         assert found["factors"][factor]["scope"] == ends
@@ -66,7 +66,7 @@ def test_edges_of_pairs_have_numbers_in_their_order():
 
 def test_file_is_json(tmp_path):
     model = softmap.generators.random_tree(5, seed=1)
-    export_model(tmp_path / "model.json", model)
+    export_model(tmp_path / "model.json", model.network)
     assert json.loads((tmp_path / "model.json").read_text())["model"] == model.fingerprint()
 
 
@@ -87,4 +87,4 @@ def test_command_writes_it(tmp_path):
 @pytest.mark.parametrize("cost", [np.inf, 0.0])
 def test_forbidden_is_null(cost):
     model = softmap.Model.from_factors([2, 2], [((0, 1), [[cost, 1.0], [2.0, 3.0]])])
-    assert (integer_model(model)["factors"][0]["costs"][0] is None) == (cost == np.inf)
+    assert (integer_model(model.network)["factors"][0]["costs"][0] is None) == (cost == np.inf)

@@ -240,7 +240,7 @@ def test_products_of_weights_and_tables_are_rounded_down():
     model = softmap.Model(
         np.zeros((7, 3)), edges, softmap.SharedTables(table[None], [0] * 6, weights)
     )
-    for e, low in lower_tables(model).items():
+    for e, low in lower_tables(model.network).items():
         for x, y in np.ndindex(3, 3):
             if table[x, y] == INF:
                 assert low[x, y] == INF
@@ -256,7 +256,7 @@ def test_a_model_of_factors_is_flat():
         [2, 3, 2], [((0, 1, 2), triple), ((1, 2), pair), ((0,), [1.0, 2.0])]
     )
     model = model.replace(constant=0.5)
-    flat = flat_model(model)
+    flat = flat_model(model.network)
     tables = dict(flat.factors)
     assert set(tables) == {(0, 1, 2), (1, 2)}
     assert (tables[0, 1, 2] + 0 == triple).all() or np.allclose(tables[0, 1, 2], triple)
@@ -265,7 +265,7 @@ def test_a_model_of_factors_is_flat():
     assert flat.constant == Fraction(1, 2)
     whole = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2]], np.ones((2, 2, 2)))
     nodes, edges = np.array([2, 1]), np.array([1])
-    part = flat_piece(whole, nodes, edges, [np.zeros(2)] * 2, lower_tables(whole))
+    part = flat_piece(whole.network, nodes, edges, [np.zeros(2)] * 2, lower_tables(whole.network))
     assert part.factors[0][0] == (1, 0)
 
 
@@ -274,7 +274,7 @@ def test_factors_keep_their_own_tables():
     scopes = [(0, 1, 2), (1, 2, 3), (0, 2, 3)]
     factors = {scope: rng.integers(0, 9, (2, 2, 2)).astype(float) for scope in scopes}
     model = softmap.Model.from_factors([2] * 4, list(factors.items()))
-    for scope, table in flat_model(model).factors:
+    for scope, table in flat_model(model.network).factors:
         assert (table == factors[scope]).all()
 
 
@@ -283,15 +283,17 @@ def test_joint_states_in_another_order_are_rejected():
         [2, 3, 2], [((0, 1, 2), np.random.default_rng(2).normal(size=(2, 3, 2)))]
     )
     other = copy.copy(model)
-    turned = dataclasses.replace(model.auxiliaries, stride=model.auxiliaries.stride[::-1].copy())
+    turned = dataclasses.replace(
+        model.network.auxiliaries, stride=model.network.auxiliaries.stride[::-1].copy()
+    )
     object.__setattr__(other, "auxiliaries", turned)
     with pytest.raises(Rejected, match="order of a table"):
-        flat_model(other)
+        flat_model(other.network)
 
 
 def test_states_without_support_are_forbidden():
     table = np.array([[[0.0, INF], [INF, INF]]])
-    flat = flat_model(softmap.Model(np.zeros((2, 2)), [[0, 1]], table))
+    flat = flat_model(softmap.Model(np.zeros((2, 2)), [[0, 1]], table).network)
     assert [costs.tolist() for costs in flat.unary] == [[0.0, INF], [0.0, INF]]
 
 
@@ -376,7 +378,7 @@ def widths(records: bytes) -> Iterator[tuple[int, int]]:
 def test_a_search_writes_arrays_as_narrow_as_their_numbers(tmp_path):
     rng = np.random.default_rng(4)
     model = softmap.Model.grid(rng.integers(0, 300, (6, 6, 6)), rng.integers(0, 300, (6, 6)))
-    log = ExactSearch(flatten(model), dp_limit=1.0, log=tmp_path / "log").run().log
+    log = ExactSearch(flatten(model.network), dp_limit=1.0, log=tmp_path / "log").run().log
     found = list(widths(log.path.read_bytes()[: log.size]))
     assert {1, 2, 4} <= {width for width, _ in found}
     assert [width for width, _ in found] == [least for _, least in found]

@@ -187,7 +187,7 @@ def arrays(m: int, d: int) -> list[np.ndarray]:
 
 
 def tree(cut: int) -> PermutationTree:
-    return PermutationTree(permuted(), Limits(), np.array([2, 2, 0, cut]))
+    return PermutationTree(permuted().network, Limits(), np.array([2, 2, 0, cut]))
 
 
 def test_only_the_root_bounds_all_labellings():
@@ -206,7 +206,7 @@ def test_the_bound_of_many_variables_does_not_overflow():
     table = np.where(np.eye(n, dtype=bool), np.inf, 0.0)
     pairs, shared = [*itertools.combinations(range(n), 2)], softmap.SharedTables(table[None], 0)
     own = PermutationTree(
-        softmap.Model(np.zeros((n, n)), pairs, shared), Limits(), np.array([n, n, 0, 10])
+        softmap.Model(np.zeros((n, n)), pairs, shared).network, Limits(), np.array([n, n, 0, 10])
     )
     row, column, label = arrays(n, n)
     with pytest.raises(OverflowError):  # the bound, modulo 2^64, is positive

@@ -35,7 +35,7 @@ PART = ("COMPONENT", [[0, 1], [0]])
 
 def check(tmp_path, model, records, exponent: int = 0) -> Checked:
     write_proof(tmp_path / "x", model, packed(records), exponent)
-    return check_proof(tmp_path / "x", model)
+    return check_proof(tmp_path / "x", model.network)
 
 
 def rejected(tmp_path, model, records, words: str, exponent: int = 0) -> None:
@@ -150,14 +150,14 @@ def best_dual(model: softmap.Model, lam) -> Fraction:
     for i in range(model.n):
         halves = [h for h in range(2 * model.m) if model.edges[h // 2][h % 2] == i]
         total += min(
-            Fraction(c) - sum(lam[model.half_offset[h] + x] for h in halves)
-            for x, c in enumerate(model.unary_of(i))
+            Fraction(c) - sum(lam[model.network.half_offset[h] + x] for h in halves)
+            for x, c in enumerate(model.network.unary_of(i))
         )
     for e in range(model.m):
-        table = model.table(e)
+        table = model.network.table(e)
         total += min(
-            Fraction(table[x, y]) + lam[model.half_offset[2 * e] + x]
-            + lam[model.half_offset[2 * e + 1] + y]
+            Fraction(table[x, y]) + lam[model.network.half_offset[2 * e] + x]
+            + lam[model.network.half_offset[2 * e + 1] + y]
             for x, y in np.ndindex(table.shape)
         )  # fmt: skip
     return total
@@ -192,7 +192,7 @@ def test_clusters_of_other_sizes(tmp_path, sizes, members):
 
 
 def test_a_cluster_proves_more_and_has_no_pieces(tmp_path):
-    size = int(tightened(TRIANGLE, [(0, 1, 2)], 1 << 20).half_offset[-1])
+    size = int(tightened(TRIANGLE.network, [(0, 1, 2)], 1 << 20).half_offset[-1])
     records = [dual([0.0] * size, (3,), (0, 1, 2))]
     assert check(tmp_path, TRIANGLE, records).bound <= 1
     inner = ("PIECE", [[0], [], bits([0.0, 0.0])])
@@ -297,7 +297,7 @@ def test_a_whole_model_may_be_one_piece(tmp_path):
 
 def test_pieces_are_of_models_without_clusters_and_larger_factors(tmp_path):
     model = softmap.Model.from_factors([2, 2, 2], [((0, 1, 2), np.arange(8.0).reshape(2, 2, 2))])
-    lam = np.zeros(int(model.half_offset[-1]))
+    lam = np.zeros(int(model.network.half_offset[-1]))
     records = [dual(lam), ("PIECE", [[0], [], bits([0.0, 0.0])]), ("LOAD", [[1, 0, MOST]])]
     rejected(tmp_path, model, records, "without clusters and larger factors")
 
@@ -322,4 +322,4 @@ def test_a_header_of_another_model(tmp_path):
     header, records = taken_apart(tmp_path / "x")
     put_together(tmp_path / "x", header | {"model": "0"}, packed(records))
     with pytest.raises(FormatError, match="another model"):
-        check_proof(tmp_path / "x", pair())
+        check_proof(tmp_path / "x", pair().network)

@@ -136,14 +136,14 @@ def test_sizes_in_a_file_are_not_believed(searched, tmp_path):
 def test_a_proof_of_another_model_is_refused(searched):
     other = softmap.generators.erdos_renyi(40, seed=2)
     with pytest.raises(FormatError, match="another model"):
-        check_proof(searched[2], other)
+        check_proof(searched[2], other.network)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"[" * 5000, b"\xff\n", b"null\n"])
 def test_what_is_no_proof_is_refused(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(FormatError, match="not a proof"):
-        check_proof(tmp_path / "x", softmap.generators.random_tree(5, seed=1))
+        check_proof(tmp_path / "x", softmap.generators.random_tree(5, seed=1).network)
 
 
 def test_a_missing_file_is_an_error_of_the_system(tmp_path, searched):
@@ -191,12 +191,12 @@ def test_clusters_prove_their_bound(tmp_path):
 
 def test_a_search_that_goes_on_proves_more(tmp_path):
     model = softmap.generators.erdos_renyi(60, seed=3)
-    search = ExactSearch(model, log=tmp_path / "log", dp_limit=0.0)
+    search = ExactSearch(model.network, log=tmp_path / "log", dp_limit=0.0)
     before = None
     for limit in (5, 5, -1):
         found = search.run(backtrack_limit=limit)
         write_proof(tmp_path / "x", model, found.log.path.read_bytes()[: found.log.size])
-        checked = check_proof(tmp_path / "x", model)
+        checked = check_proof(tmp_path / "x", model.network)
         assert checked.proves(found.lower_bound)
         assert before is None or checked.bound >= before
         before = checked.bound
@@ -205,14 +205,16 @@ def test_a_search_that_goes_on_proves_more(tmp_path):
 
 def test_a_log_that_cannot_be_opened_leaves_the_search_as_it_is(tmp_path):
     model = softmap.generators.erdos_renyi(20, seed=1)
-    found = ExactSearch(model, log=tmp_path / "no folder" / "log").run()
+    found = ExactSearch(model.network, log=tmp_path / "no folder" / "log").run()
     assert found.complete
     assert found.log is None
 
 
 def test_a_log_does_not_change_the_search(tmp_path):
     model = softmap.generators.erdos_renyi(50, seed=2)
-    runs = [ExactSearch(model, dp_limit=0.0, log=log).run() for log in (None, tmp_path / "log")]
+    runs = [
+        ExactSearch(model.network, dp_limit=0.0, log=log).run() for log in (None, tmp_path / "log")
+    ]
     assert runs[0].nodes == runs[1].nodes > 0
     assert runs[0].lower_bound == runs[1].lower_bound
 
@@ -243,7 +245,7 @@ def test_words_of_a_code_are_proved(tmp_path, seed):
     found = code.decode(ratios, odd)
     code.write_proof(tmp_path / "word", ratios, found.lam, odd)
     model = code.model(ratios, odd)
-    checked = check_proof(tmp_path / "word", model)
+    checked = check_proof(tmp_path / "word", model.network)
     assert checked.proves(float(found.bounds))
     assert not checked.proves(float(found.bounds) + 1.0)
 
@@ -255,11 +257,11 @@ def test_words_of_a_code_with_equal_checks_are_proved(tmp_path, checks):
     found = code.decode(ratios)
     code.write_proof(tmp_path / "word", ratios, found.lam)
     bound = float(found.bounds)
-    assert check_proof(tmp_path / "word", code.model(ratios)).proves(bound)
+    assert check_proof(tmp_path / "word", code.model(ratios).network).proves(bound)
     given = np.linspace(-0.3, 0.4, len(found.lam))  # λ ≠ 0 at both of two equal checks
     code.write_proof(tmp_path / "any", ratios, given)
     low = code.bound(ratios, given) - 1e-12
-    assert check_proof(tmp_path / "any", code.model(ratios)).proves(low)
+    assert check_proof(tmp_path / "any", code.model(ratios).network).proves(low)
 
 
 def test_a_search_is_stated_in_all_words_until_its_proof_is_checked(searched, tmp_path, capsys):
@@ -284,11 +286,13 @@ def test_a_search_that_elimination_replaces_leaves_no_records(tmp_path):
     pairs = [*zip(at[:-1].flat, at[1:].flat), *zip(at[:, :-1].flat, at[:, 1:].flat)]  # noqa: B905
     factors = [((int(i), int(j)), rng.integers(0, 9, (4, 4)).astype(float)) for i, j in pairs]
     model = softmap.Model.from_factors([4] * at.size, factors)
-    search = ExactSearch(model, presolve=False, ascent=False, dp_limit=1e9, log=tmp_path / "log")
+    search = ExactSearch(
+        model.network, presolve=False, ascent=False, dp_limit=1e9, log=tmp_path / "log"
+    )
     found = search.run()
     assert found.nodes > 0
     write_proof(tmp_path / "x", model, found.log.path.read_bytes()[: found.log.size])
-    assert check_proof(tmp_path / "x", model).proves(found.lower_bound)
+    assert check_proof(tmp_path / "x", model.network).proves(found.lower_bound)
     assert {name for name, _ in taken_apart(tmp_path / "x")[1]} == {"LOAD", "ELIMINATE"}
 
 
@@ -362,4 +366,4 @@ def test_hard_constraints_alone_prove_no_bound(tmp_path):
     body = packed([("HARD", []), ("LOAD", [[1, 0, 0]])])
     write_proof(tmp_path / "proof", model, body)
     with pytest.raises(FormatError, match="conclusion"):
-        check_proof(tmp_path / "proof", model)
+        check_proof(tmp_path / "proof", model.network)

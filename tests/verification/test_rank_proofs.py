@@ -66,7 +66,7 @@ def test_honest_proofs_are_accepted_and_altered_ones_prove_nothing_false(
         assert softmap.verify(model, proof=path).checked
         return
     found = softmap.solve_mbest(model, most, proof=path, threads=1)
-    honest = check_proof(path, model)
+    honest = check_proof(path, model.network)
     assert len(honest.ranks) == len(found) == min(most, len(costs))
     assert false_rank(honest, costs) is None
     for rank, entry in zip(honest.ranks, found, strict=True):
@@ -77,7 +77,7 @@ def test_honest_proofs_are_accepted_and_altered_ones_prove_nothing_false(
     for _ in range(3):
         put_together(path, header, packed(changed(records, rng)))
         try:
-            accepted = check_proof(path, model)
+            accepted = check_proof(path, model.network)
         except FormatError:
             continue
         assert false_rank(accepted, costs) is None

@@ -37,9 +37,9 @@ def floats(*values) -> np.ndarray:
 
 
 def begun(model, rows, order=None, lam=()) -> RankedProof:
-    n = model.num_visible
+    n = model.network.num_visible
     order = ints(*range(n)) if order is None else order
-    proof = RankedProof(model, 0, Limits(), order, ints(*itertools.chain(*rows)))
+    proof = RankedProof(model.network, 0, Limits(), order, ints(*itertools.chain(*rows)))
     proof.step("dual", [ints(), ints(), floats(*lam)])
     return proof
 
@@ -95,7 +95,7 @@ def test_bounds_of_parts_are_those_of_enumeration(seed):
 )  # fmt: skip
 def test_orders_and_labellings_that_are_none(order, labels, said):
     with pytest.raises(Rejected, match=said):
-        RankedProof(two(), 0, Limits(), ints(*order), ints(*labels))
+        RankedProof(two().network, 0, Limits(), ints(*order), ints(*labels))
 
 
 def test_nothing_is_known_before_the_conclusion():
@@ -108,7 +108,7 @@ def test_nothing_is_known_before_the_conclusion():
 
 
 def first_step(name, *arrays):
-    RankedProof(two(), 0, Limits(), ints(0, 1), ints(0, 0)).step(name, [*arrays])
+    RankedProof(two().network, 0, Limits(), ints(0, 1), ints(0, 0)).step(name, [*arrays])
 
 
 @pytest.mark.parametrize(
@@ -172,13 +172,13 @@ def test_hard_constraints_decide_whether_a_part_is_empty():
 def test_lam_has_one_finite_number_per_half_edge(lam):
     model = softmap.Model([[0.0, 1.0], [0.0, 1.0, 2.0]], [[0, 1]], np.zeros((1, 2, 3)))
     with pytest.raises(Rejected, match="half-edge"):
-        _RankedDual(model, ints(0, 1), np.array(lam))
-    _RankedDual(model, ints(0, 1), np.zeros(5))
+        _RankedDual(model.network, ints(0, 1), np.array(lam))
+    _RankedDual(model.network, ints(0, 1), np.zeros(5))
 
 
 def test_labels_of_a_dual_are_allowed():
     model = alone([np.array([0.0, np.inf]), np.array([1.0, 3.0])])
-    own = _RankedDual(model, ints(0, 1), np.zeros(0))
+    own = _RankedDual(model.network, ints(0, 1), np.zeros(0))
     assert own.bound(0, 0, frozenset()) == 1
     assert own.bound(0, 0, frozenset({0})) == math.inf
     with pytest.raises(Rejected, match="forbidden label"):
@@ -189,38 +189,44 @@ def test_labels_of_a_dual_are_allowed():
 def test_reduced_costs_are_exact(seed):
     rng = np.random.default_rng(seed)
     model = random_model(rng)
-    lam = rng.normal(size=int(model.half_offset[-1])) * 10.0 ** rng.uniform(-60, 0)
+    lam = rng.normal(size=int(model.network.half_offset[-1])) * 10.0 ** rng.uniform(-60, 0)
     lam *= 10.0 ** -rng.integers(0, 50, len(lam)).astype(float)
-    allowed = softmap.verification.dual.allowed_states(model)
-    exact = [Fraction(c) if ok else None for c, ok in zip(model.unary, allowed, strict=True)]
+    allowed = softmap.verification.dual.allowed_states(model.network)
+    exact = [
+        Fraction(c) if ok else None for c, ok in zip(model.network.unary, allowed, strict=True)
+    ]
     total = Fraction(model.constant)
-    for h in range(2 * model.m):
-        for x in range(int(model.num_labels[model.edges[h // 2][h % 2]])):
-            at = model.node_offset[model.edges[h // 2][h % 2]] + x
+    for h in range(2 * model.network.m):
+        for x in range(int(model.network.num_labels[model.network.edges[h // 2][h % 2]])):
+            at = model.network.node_offset[model.network.edges[h // 2][h % 2]] + x
             if exact[at] is not None:
-                exact[at] -= Fraction(lam[model.half_offset[h] + x])
-    for e, (i, j) in enumerate(model.edges):
-        table, one, other = model.table(e), model.half_offset[2 * e], model.half_offset[2 * e + 1]
+                exact[at] -= Fraction(lam[model.network.half_offset[h] + x])
+    for e, (i, j) in enumerate(model.network.edges):
+        table, one, other = (
+            model.network.table(e),
+            model.network.half_offset[2 * e],
+            model.network.half_offset[2 * e + 1],
+        )
         total += min(
             Fraction(table[x, y]) + Fraction(lam[one + x]) + Fraction(lam[other + y])
             for x, y in np.ndindex(table.shape)
-            if math.isfinite(table[x, y]) and allowed[model.node_offset[i] + x]
-            and allowed[model.node_offset[j] + y]
+            if math.isfinite(table[x, y]) and allowed[model.network.node_offset[i] + x]
+            and allowed[model.network.node_offset[j] + y]
         )  # fmt: skip
-    ends = model.node_offset.tolist()
+    ends = model.network.node_offset.tolist()
     least = [min(c for c in exact[a:b] if c is not None) for a, b in itertools.pairwise(ends)]
-    for first in (0, model.num_visible, model.n):
-        rest, costs = reduced_costs(model, lam, first)
+    for first in (0, model.network.num_visible, model.network.n):
+        rest, costs = reduced_costs(model.network, lam, first)
         assert rest == total + sum(least[first:])
         found = [c for block in costs for c in block]
         for value, true in zip(found, exact, strict=False):
             assert value == true
     for value in (1e308, math.inf):
         with pytest.raises(OverflowError):
-            reduced_costs(model, np.full(len(lam), value), model.n)
+            reduced_costs(model.network, np.full(len(lam), value), model.network.n)
 
 
 def test_a_variable_without_labels_has_no_bound():
     model = alone([np.full(2, math.inf), np.array([0.0, 1.0])])
     with pytest.raises(Rejected, match="a variable has no label"):
-        _RankedDual(model, ints(0, 1), np.zeros(0))
+        _RankedDual(model.network, ints(0, 1), np.zeros(0))

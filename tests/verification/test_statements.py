@@ -80,7 +80,7 @@ NODES, EDGES = np.array([0.5, 0.5, 1.0, 0.0]), np.array([0.5, 0.0, 0.5, 0.0])
 
 
 def test_a_point_of_the_polytope():
-    found = membership(PAIR, NODES, EDGES)
+    found = membership(PAIR.network, NODES, EDGES)
     assert found.outside == 0.0
     assert found.cost == 3 + 0.5 + 2 + 0.5
     assert found.size == 6.0
@@ -101,7 +101,7 @@ def test_a_point_of_the_polytope():
     ],
 )
 def test_the_largest_violation(nodes, edges, outside):
-    assert membership(PAIR, np.array(nodes), np.array(edges)).outside == outside
+    assert membership(PAIR.network, np.array(nodes), np.array(edges)).outside == outside
 
 
 WIDE = softmap.Model([[0.0] * 3, [0.0] * 3, [0.0, 0.0]], [[0, 1]], np.arange(9.0).reshape(1, 3, 3))
@@ -128,17 +128,17 @@ WIDE = softmap.Model([[0.0] * 3, [0.0] * 3, [0.0, 0.0]], [[0, 1]], np.arange(9.0
 )
 def test_each_violation_alone(first, second, alone, masses):
     nodes = np.array([*first, *second, *alone])
-    assert membership(WIDE, nodes, np.asarray(masses, dtype=float).ravel()).outside == 0.25
+    assert membership(WIDE.network, nodes, np.asarray(masses, dtype=float).ravel()).outside == 0.25
 
 
 @pytest.mark.parametrize("place", range(4))
 def test_a_mass_that_is_no_number_is_outside(place):
     nodes = NODES.copy()
     nodes[place] = math.nan
-    assert math.isnan(membership(PAIR, nodes, EDGES).outside)
+    assert math.isnan(membership(PAIR.network, nodes, EDGES).outside)
     edges = EDGES.copy()
     edges[place] = math.nan
-    assert math.isnan(membership(PAIR, NODES, edges).outside)
+    assert math.isnan(membership(PAIR.network, NODES, edges).outside)
 
 
 def test_prices():
@@ -160,23 +160,25 @@ def test_the_cost_of_a_mass_too_small_to_be_placed():
 
 
 def test_the_terms_of_energies():
-    assert sorted(energy_terms(PAIR, np.array([1, 0]))) == [1.0, 1.0, 2.0, 3.0]
+    assert sorted(energy_terms(PAIR.network, np.array([1, 0]))) == [1.0, 1.0, 2.0, 3.0]
     triple = np.arange(12.0).reshape(2, 3, 2)
     mixed = softmap.Model.from_factors([2, 3, 2], [((0, 1, 2), triple), ((0, 1), np.ones((2, 3)))])
     for labels in np.ndindex(2, 3, 2):
-        assert math.fsum(energy_terms(mixed, np.array(labels))) == triple[labels] + 1
+        assert math.fsum(energy_terms(mixed.network, np.array(labels))) == triple[labels] + 1
     costs = np.arange(9.0) ** 2
     many = softmap.Model.from_factors([2] * 8, [softmap.Cardinality(range(8), 1, costs)])
-    assert len(many.running)
+    assert len(many.network.running)
     for labels in np.random.default_rng(1).integers(0, 2, (10, 8)):
-        assert math.fsum(energy_terms(many, labels)) == costs[labels.sum()]
+        assert math.fsum(energy_terms(many.network, labels)) == costs[labels.sum()]
     two = softmap.Model(
         np.zeros((3, 2)),
         None,
         [([[0, 1]], softmap.Potts([1.0])), ([[0, 2], [1, 2]], softmap.Potts([2.0, 4.0]))],
     )
     for labels in np.ndindex(2, 2, 2):
-        assert math.fsum(energy_terms(two, np.array(labels))) == two.energy(np.array(labels))
+        assert math.fsum(energy_terms(two.network, np.array(labels))) == two.energy(
+            np.array(labels)
+        )
 
 
 def test_costs_that_are_near():
@@ -493,9 +495,9 @@ def test_states_are_crossed_out_until_nothing_changes():
         [[2, 3], [1, 2], [0, 1]],
         np.array([last, np.array([[0.0, INF], [INF, 0.0]]), np.array([[0.0, INF], [INF, 0.0]])]),
     )
-    assert allowed_states(model).tolist() == [True, False] * 3 + [True, True]
+    assert allowed_states(model.network).tolist() == [True, False] * 3 + [True, True]
     free = softmap.Model([[0.0, 1.0]] * 2, [[0, 1]], np.zeros((1, 2, 2)))
-    assert allowed_states(free).all()
+    assert allowed_states(free.network).all()
 
 
 def test_blocks_cover_every_edge_once(monkeypatch):
@@ -516,19 +518,19 @@ def test_blocks_cover_every_edge_once(monkeypatch):
     for entries in (1 << 20, 6, 1):
         monkeypatch.setattr(dual, "ENTRIES", entries)
         found = {}
-        for block in blocks(model):
+        for block in blocks(model.network):
             assert block.cost[0].size * (len(block.edges) - 1) < max(entries, 2)
             found.update(zip(block.edges.tolist(), block.cost, strict=True))
         assert sorted(found) == [0, 1, 2, 3]
         for e, table in found.items():
-            assert (table == model.table(e)).all()
+            assert (table == model.network.table(e)).all()
 
 
 def test_tables_of_other_shapes_are_in_other_blocks():
     """The shapes (1, 3) and (2, 1)."""
     tables = [np.ones((1, 3)), np.ones((2, 1))]
     model = softmap.Model([np.zeros(1), np.zeros(2), np.zeros(3)], [[0, 2], [1, 0]], tables)
-    assert sorted(block.cost.shape for block in blocks(model)) == [(1, 1, 3), (1, 2, 1)]
+    assert sorted(block.cost.shape for block in blocks(model.network)) == [(1, 1, 3), (1, 2, 1)]
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**-450, 2.0**-1000, 2.0**900])
@@ -539,14 +541,14 @@ def test_bounds_are_decided_exactly_at_every_scale(scale, seed):
     shared = softmap.SharedTables(rng.normal(size=(1, 2, 2)) * scale, [0] * 3, weights)
     model = softmap.Model(rng.normal(size=(3, 2)) * scale, [[0, 1], [1, 2], [0, 2]], shared)
     lam = rng.normal(size=12) * scale
-    exact = exact_bound(model, lam)
+    exact = exact_bound(model.network, lam)
     for steps in range(-3, 4):
         bound = float(exact) + steps * math.ulp(float(exact))
-        found = dual_proves(model, lam, bound)
+        found = dual_proves(model.network, lam, bound)
         assert found.proved == (exact >= bound)
         assert math.isclose(found.found, float(exact), rel_tol=1e-9)
         assert abs(found.found) <= found.size <= 100 * scale
-    undefined = dual_proves(model, lam, math.nan)
+    undefined = dual_proves(model.network, lam, math.nan)
     assert (undefined.proved, undefined.size) == (False, INF)
     assert math.isnan(undefined.found)
 
@@ -554,14 +556,14 @@ def test_bounds_are_decided_exactly_at_every_scale(scale, seed):
 def test_weights_are_0_and_tables_infinite_at_forbidden_pairs():
     table = np.array([[[1.0, INF], [2.0, 3.0]]])
     model = softmap.Model(np.zeros((2, 2)), [[0, 1]], softmap.SharedTables(table, [0], [2.0]))
-    ((_, weights, tables),) = stacks(model)
+    ((_, weights, tables),) = stacks(model.network)
     assert weights.tolist() == [[[2.0, 0.0], [2.0, 2.0]]]
     assert tables.tolist() == table.tolist()
 
 
 def test_the_largest_cost_is_finite_and_of_any_sign():
     model = softmap.Model([[0.0, 5.0], [-7.0, INF]], [[0, 1]], np.ones((1, 2, 2)))
-    assert largest_cost(model) == 7.0
+    assert largest_cost(model.network) == 7.0
 
 
 def test_a_bound_of_large_and_cancelling_numbers_is_decided():
@@ -571,9 +573,11 @@ def test_a_bound_of_large_and_cancelling_numbers_is_decided():
     ):  # fmt: skip
         unaries = [[unary, unary], [0.0, 0.0]]
         model = softmap.Model(unaries, [[0, 1]], np.zeros((1, 2, 2)), constant=constant)
-        assert dual_proves(model, np.array(lam), 0.0).proved
+        assert dual_proves(model.network, np.array(lam), 0.0).proved
     model = softmap.Model([[0.0], [0.0]], [[0, 1]], np.zeros((1, 1, 1)))
-    found = dual_proves(model, np.array([1.7e308, 0.0]), 0.0)  # the sizes of its terms overflow
+    found = dual_proves(
+        model.network, np.array([1.7e308, 0.0]), 0.0
+    )  # the sizes of its terms overflow
     assert (found.proved, found.size) == (False, INF)
 
 
@@ -582,29 +586,29 @@ def test_products_that_underflow_are_rounded_down_in_bounds():
     for sign, entry in ((1, 0.0), (-1, -5e-324)):
         shared = softmap.SharedTables(np.full((1, 2, 2), sign * tiny), [0], [tiny])
         model = softmap.Model(np.zeros((2, 2)), [[0, 1]], shared, constant=1.0)
-        assert exact_bound(model, np.zeros(4)) == 1 + Fraction(entry)
-        assert dual_proves(model, np.zeros(4), 1.0).proved == (sign == 1)
+        assert exact_bound(model.network, np.zeros(4)) == 1 + Fraction(entry)
+        assert dual_proves(model.network, np.zeros(4), 1.0).proved == (sign == 1)
 
 
 def test_inner_nodes_have_a_cost_for_each_label():
     model, none = softmap.Model(np.zeros((2, 2)), [[0, 1]], np.zeros((1, 2, 2))), np.zeros(0, int)
     inner = np.array([0])
-    assert outer_terms(model, np.zeros(4), inner, none, np.zeros(2)) is not None
+    assert outer_terms(model.network, np.zeros(4), inner, none, np.zeros(2)) is not None
     for size in (1, 3):
-        assert outer_terms(model, np.zeros(4), inner, none, np.zeros(size)) is None
+        assert outer_terms(model.network, np.zeros(4), inner, none, np.zeros(size)) is None
 
 
 def test_clusters_need_variables_and_a_lam_of_their_size():
     model = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], np.zeros((3, 2, 2)))
-    assert tightened(model, [], 0) is model
-    assert tightened(model, [(0, 1, 2)], 8).n > 3
+    assert tightened(model.network, [], 0) is model
+    assert tightened(model.network, [(0, 1, 2)], 8).n > 3
     for clusters, held, words in (
         ([(0, 1, 2)], 7, "joint states"),
         ([(0, 1, 3)], 100, "no variable 3"),
         ([(-1, 0, 1)], 100, "no variable -1"),
     ):
         with pytest.raises(ValueError, match=words):
-            tightened(model, clusters, held)
+            tightened(model.network, clusters, held)
 
 
 @pytest.mark.parametrize("forbidden", [0.0, 0.3])
@@ -618,7 +622,7 @@ def test_the_exact_bound_is_that_of_fractions(seed, forbidden):
     unary[:, 2] = INF if forbidden else unary[:, 2]
     shared = softmap.SharedTables(table[None], [0, 0], weights)
     model = softmap.Model(unary, [[0, 1], [1, 2]], shared, constant=0.1)
-    allowed, moved = allowed_states(model).reshape(3, 3), [Fraction(x) for x in lam]
+    allowed, moved = allowed_states(model.network).reshape(3, 3), [Fraction(x) for x in lam]
     total = Fraction(0.1)
     halves = {0: [0], 1: [1, 2], 2: [3]}
     for i in range(3):
@@ -633,8 +637,8 @@ def test_the_exact_bound_is_that_of_fractions(seed, forbidden):
             for x, y in np.argwhere(np.isfinite(table)).tolist()
             if allowed[e, x] and allowed[e + 1, y]
         )  # fmt: skip
-    assert exact_bound(model, lam) == total
-    near = dual_proves(model, lam, float(total))
+    assert exact_bound(model.network, lam) == total
+    near = dual_proves(model.network, lam, float(total))
     assert near.proved == (Fraction(float(total)) <= total)
 
 

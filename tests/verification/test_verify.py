@@ -66,8 +66,8 @@ def with_entry(array, at, value):
 def another_label(result, rng):
     """Labels with one changed; None where that costs the same."""
     model = result.model
-    i = int(rng.integers(model.num_variables))
-    label = int(rng.integers(model.num_labels[i]))
+    i = int(rng.integers(model.network.num_variables))
+    label = int(rng.integers(model.network.num_labels[i]))
     labels = with_entry(result.labels.ravel(), i, label)
     return None if model.energy(labels) == result.energy else {"labels": labels}
 
@@ -76,10 +76,14 @@ def another_lam(result, rng):
     """λ with one entry of an allowed label far from what it was: this always lowers the bound."""
     model, size = result.model, 10.0 * (1.0 + np.abs(result.lam).max() + abs(result.bound))
     at = int(rng.integers(len(result.lam)))
-    h = int(np.searchsorted(model.half_offset, at, side="right")) - 1
-    state = model.node_offset[model.edges.reshape(-1)[h]] + at - model.half_offset[h]
+    h = int(np.searchsorted(model.network.half_offset, at, side="right")) - 1
+    state = (
+        model.network.node_offset[model.network.edges.reshape(-1)[h]]
+        + at
+        - model.network.half_offset[h]
+    )
     allowed = np.isfinite(result.point.model.unary)
-    block = allowed[model.node_slice(int(model.edges.reshape(-1)[h]))]
+    block = allowed[model.network.node_slice(int(model.network.edges.reshape(-1)[h]))]
     if not allowed[state] or block.sum() == 1:  # forbidden, or a constant for the whole half-edge
         return None
     sign = rng.choice([-1.0, 1.0])
@@ -90,7 +94,9 @@ def another_point(result, rng):
     point = result.point
     if point.nodes is None:
         i = int(rng.integers(len(point.labels)))
-        labels = with_entry(point.labels, i, (point.labels[i] + 1) % result.model.num_labels[i])
+        labels = with_entry(
+            point.labels, i, (point.labels[i] + 1) % result.model.network.num_labels[i]
+        )
         if result.model.energy(labels) == result.energy:
             return None
         return {"point": dataclasses.replace(point, labels=labels)}
@@ -210,7 +216,7 @@ def test_the_recomputed_bound_is_the_exact_one(sizes, seed):
             units(below(one.pair[e](x, y))) + lam[first + x] + lam[second + y]
             for x, y in np.argwhere(open_to).tolist()
         )
-    assert exact_bound(one.model, one.lam) == Fraction(exact, 1 << PLACES)
+    assert exact_bound(one.model.network, one.lam) == Fraction(exact, 1 << PLACES)
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_a_small_model_shows_its_graph():
     (drawing,) = drawings(model._repr_html_())
     assert len(tags(drawing, "circle")) == 3
     assert len(tags(drawing, "rect")) == 2, "the background, and the factor of three variables"
-    assert len(tags(drawing, "line")) == model.m
+    assert len(tags(drawing, "line")) == model.network.m
     assert {"Rain", "Wet", "Cold"} <= {text.text for text in tags(drawing, "text")}
 
 

@@ -65,7 +65,7 @@ def test_nothing_is_loaded_from_elsewhere(page):
 
 def test_the_embedded_table_is_the_result(page, result):
     held = embedded(page)["variables"]
-    assert held["count"] == result.model.num_variables
+    assert held["count"] == result.model.network.num_variables
     assert held["shape"] == [320, 320]
     np.testing.assert_array_equal(unpacked(held["label"], "<u4"), result.labels.ravel())
     states = unpacked(held["state"], "<u4").reshape(-1, held["kept"])
@@ -201,12 +201,12 @@ def test_the_palette_reads_in_grey():
 def test_facts_count_factors_not_ties():
     factors = [((0, 1, 2), np.zeros((2, 2, 2))), ((0, 1), np.eye(2)), ((2,), np.zeros(2))]
     model = softmap.Model.from_factors([2, 2, 2], factors)
-    assert arity_counts(model) == {2: 1, 3: 1}
-    assert arity_max(model) == 3
-    assert sum(families(model).values()) == model.m
-    assert model_facts(model)["variables"] == "3"
+    assert arity_counts(model.network) == {2: 1, 3: 1}
+    assert arity_max(model.network) == 3
+    assert sum(families(model.network).values()) == model.network.m
+    assert model_facts(model.network)["variables"] == "3"
     lonely = softmap.Model([[0.0, 1.0]], np.zeros((0, 2), int), softmap.Potts([]))
-    assert arity_max(lonely) == 1
+    assert arity_max(lonely.network) == 1
 
 
 def outcome(**changes):

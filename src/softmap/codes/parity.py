@@ -315,7 +315,7 @@ class ParityCode:
 
 def _half_lam(model: Network, checks: Iterable[tuple[tuple[int, ...], list[float]]]) -> Costs:
     """Convert λ of the bits of distinct checks to λ of the half-edges of the model."""
-    out, aux, nodes = np.zeros(model.half_size), model.auxiliaries, model.num_variables
+    out, held, nodes = np.zeros(model.half_size), model.memberships, model.num_variables
     edges: dict[tuple[int, int], list[int]] = {}
     for e, (i, j) in enumerate(model.edges.tolist()):
         edges.setdefault((i, j), []).append(2 * e)
@@ -328,7 +328,7 @@ def _half_lam(model: Network, checks: Iterable[tuple[tuple[int, ...], list[float
                 half = edges[bit, row[1 - k]].pop(0)
                 out[model.half_offset[half] + 1] = own[k]
             continue
-        strides = aux.stride[aux.start[nodes - model.num_variables] :].tolist()
+        strides = held.stride[held.start[nodes - model.num_variables] :].tolist()
         for k, bit in enumerate(row):
             half = edges[bit, nodes].pop(0)
             out[model.half_offset[half] + 1] = own[k]

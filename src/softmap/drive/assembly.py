@@ -74,7 +74,7 @@ def assembled(
         model=problem.posed,
         method=options.method,
         status=status,
-        labels=labels[: problem.posed.num_visible],
+        labels=labels[: problem.posed.n],
         energy=energy,
         primal=primal_back(problem, best.primal, best.energy, energy),
         lam=problem.lam_back(lam),

@@ -14,7 +14,7 @@ from softmap.arguments import count, not_negative
 from softmap.drive.stored import evidence_from_arrays, point_from_arrays, trace_from_array
 from softmap.errors import CheckpointError
 from softmap.io.store import Arrays, digest, read_archive, under, write_archive
-from softmap.model import Model
+from softmap.model import Model, has_fingerprint
 from softmap.run.best import Best, checked_labels
 from softmap.run.budget import Budget
 from softmap.run.evidence import Evidence, evidence_arrays
@@ -175,7 +175,7 @@ def save(
     header = {
         "kind": KIND,
         "version": VERSION,
-        "model": best.problem.given.fingerprint(),
+        "model": best.problem.posed.fingerprint(),
         "settings": {name: getattr(options, name) for name in SETTINGS},
         "seconds": budget.seconds,
         "work": budget.work,
@@ -208,7 +208,7 @@ def load(path: Path, model: Model) -> Checkpoint:
         return CheckpointError(f"{path}: {sentence}")
 
     header, arrays = _read(path)
-    if header.get("model") != model.fingerprint():
+    if not has_fingerprint(model, header.get("model")):
         raise problem("this checkpoint belongs to another model")
     if header.pop("digest", None) != digest(header, arrays):
         raise problem("the checkpoint was changed after it was written (its digest differs)")

@@ -232,7 +232,7 @@ def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterat
     size, total = 0, 0
     for part in parts():
         size, total = size + len(part), zlib.crc32(part, total)
-    header = {"format": FORMAT, "version": VERSION, "model": model.fingerprint()}
+    header = {"format": FORMAT, "version": VERSION, "model": model.network.fingerprint()}
     header |= {"exponent": exponent, "bytes": size, "crc32": total, "packed": True}
     stream = zlib.compressobj(1)  # decision 82
     with replacing(target) as out:

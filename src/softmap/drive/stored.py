@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError, OptionError
 from softmap.io.npz import model_from_arrays
 from softmap.io.store import Arrays, checked_path, digest, read_archive, under
-from softmap.model import Model, Network, checked_model
+from softmap.model import Model, Network, checked_model, has_fingerprint
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import scaled
 from softmap.relaxation.polytope import PrimalPoint
@@ -63,7 +63,7 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
         raise problem("saved without its model: call load_result(path, model)")
     try:
         given = model_from_arrays(stored, path) if model is None else checked_model(model)
-        if given.fingerprint() != header["model"]:
+        if not has_fingerprint(given, header["model"]):
             raise problem("this result belongs to another model")
         return _restored(given, header, arrays)
     except (FormatError, OptionError):
@@ -82,7 +82,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         model=model,
         method=str(header["method"]),
         status=Status[header["status"]],
-        labels=_sized("labels", arrays["labels"], model.num_visible, "i"),
+        labels=_sized("labels", arrays["labels"], model.n, "i"),
         lam=_sized("lam", arrays["lam"], size, "f"),
         messages=_sized("messages", arrays["messages"], size, "f"),
         trace=trace_from_array(arrays["trace"], header.get("stages")),

@@ -222,10 +222,11 @@ def _names(model: Network, names: Names | None) -> list[Hashable]:
     if isinstance(names, str | bytes) or not (names is None or isinstance(names, Sequence)):
         raise ModelError(f"names must be a list of names, not {shown(names)}")
     called = list(default if names is None else names)
-    if len(called) == model.num_visible:  # chain variables get names of their own
-        called += default[model.num_visible :]
+    visible = len(model.visible_counts)
+    if len(called) == visible:  # chain variables get names of their own
+        called += default[visible:]
     if not all(isinstance(name, Hashable) for name in called):
         raise ModelError("names must be hashable, such as strings")
     if len(called) != model.num_variables or len(set(called)) != len(called):
-        raise ModelError(f"names must be {model.num_visible} different names")
+        raise ModelError(f"names must be {visible} different names")
     return called

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from softmap.errors import FormatWarning, ModelError, shown
 from softmap.model import Network
-from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs
 
 
@@ -39,25 +37,10 @@ def factors_of(model: Network, *, zeros: bool = True) -> Factors:
         if i < model.num_variables:
             scopes.append((i, j))
             tables.append(model.table(e))
-    for scope, table in joint_factors(model):
+    for scope, table in model.factors():
         scopes.append(scope)
         tables.append(table)
     return Factors(scopes, tables, model.constant)
-
-
-def joint_factors(model: Network) -> Iterator[tuple[tuple[int, ...], Costs]]:
-    """Yield the factor of each auxiliary node, with variables in the order of its strides."""
-    aux = model.auxiliaries
-    for first, last, potential in model.groups():
-        ties = (model.edges[first:last] >= model.num_variables).any()
-        if ties and not isinstance(potential, Projection):
-            raise ModelError("costs between an auxiliary variable and its members have no factor")
-    for a in range(len(aux)):
-        part = slice(int(aux.start[a]), int(aux.start[a + 1]))
-        order = np.argsort(-aux.stride[part], kind="stable")
-        scope = tuple(aux.member[part][order].tolist())
-        shape = tuple(model.num_labels[list(scope)].tolist())
-        yield scope, model.unary_of(model.num_variables + a).reshape(shape)
 
 
 def require_pairwise(model: Network, form: str, hint: str = "") -> None:

@@ -10,7 +10,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -36,9 +36,11 @@ class Format:
     suffixes : tuple of str, lower case
     begins : pattern that the first bytes of such a file match
     reader : function from `Content` and options to a model; None if there is none
-    writer : function from a model and options to pieces of text or bytes; None if there is none
+    writer : function from a network and options to pieces of text or bytes; None if there is none
     only : str
         Which models it can hold, where that is not all of them.
+    said : bool
+        Whether the writer takes the model, with its constraints, instead of its network.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Format:
     reader: Function | None = None
     writer: Function | None = None
     only: str = ""
+    said: bool = False
 
     def parse(self, data: bytes | Content, **options: Any) -> Model:
         """Return the model of a file given as bytes."""
@@ -64,7 +67,7 @@ class Format:
         if self.writer is None:
             raise OptionError(f"{self.name} files can be read, not written")
         found: Iterable[str | bytes | memoryview] = self._load(self.writer, options)(
-            model.network, **options
+            model if self.said else model.network, **options
         )
         return found
 
@@ -108,7 +111,7 @@ _READ_ONLY = "read only"
 FORMATS: dict[str, Format] = {
     f.name: f
     for f in (
-        _row("npz", ".npz", rb"PK\x03\x04", "npz"),
+        replace(_row("npz", ".npz", rb"PK\x03\x04", "npz"), said=True),
         _row("opengm", ".h5 .hdf5", rb"\x89HDF", "opengm"),
         _row("uai", ".uai .lg", _SKIP + rb"(?:MARKOV|BAYES)\s", "uai", flags=re.IGNORECASE),
         _row("cfn", ".cfn", rb"(?:\s|#[^\n]*\n)*\{", "cfn"),

@@ -15,15 +15,19 @@ from softmap.io.factors import warn_of_lost_names
 from softmap.io.store import packed, unpacked
 from softmap.io.streams import Content
 from softmap.model import Auxiliaries, Model, Network, raised
+from softmap.model.lowered_checks import with_required
+from softmap.model.lowered_factors import required_from_arrays
+from softmap.model.lowered_nodes import NO_RUNNING, Running
+from softmap.model.model import assembled, pieces_of
 from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
-from softmap.model.required import required_arrays, required_from_arrays
-from softmap.model.structure import NO_RUNNING, Running
+from softmap.model.stored import is_storable, pieces_arrays, pieces_from_arrays
 
 FORMAT = "softmap-model-1"
+FORMAT_CONSTRAINTS = "softmap-model-2"  # with factors over many variables as they were given
 
 
-def format_npz(model: Network, *, compress: bool = True) -> list[memoryview]:
+def format_npz(model: Model, *, compress: bool = True) -> list[memoryview]:
     """Return the bytes of an archive; potential families, auxiliary nodes and shape are kept."""
     return [packed(model_arrays(model), compress=flag("compress", compress))]
 
@@ -45,28 +49,25 @@ def model_from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
         raise FormatError(f"the arrays do not fit together: {error}", name) from error
 
 
-def model_arrays(model: Network) -> dict[str, Any]:
-    """Return all arrays that define a model, by name."""
-    aux = model.auxiliaries
-    arrays: dict[str, Any] = {
-        "format": np.array(FORMAT),
-        "num_labels": model.num_labels,
-        "unary": model.unary,
-        "edges": model.edges,
-        "group_start": model.group_start,
-        "constant": np.array(model.constant),
-        "num_variables": np.array(model.num_variables),
-        "shape": np.array(model.shape or (), dtype=np.int64),
-        "families": np.array([p.family for p in model.potentials], dtype=np.str_),
-    }
+def model_arrays(model: Model | Network) -> dict[str, Any]:
+    """Return all arrays that define a model, by name.
+
+    A model has its constraints as they were given; a network, and a model with constraints of other
+    families, has the nodes and edges that they are lowered to.
+    """
+    said = pieces_of(model) if isinstance(model, Model) else None
+    if said is None or not is_storable(said):
+        network = model.network if isinstance(model, Model) else model
+        arrays, potentials = network.arrays(), list(network.potentials)
+        arrays["format"] = np.array(FORMAT)
+    else:
+        arrays, potentials = pieces_arrays(said)
+        arrays["format"] = np.array(FORMAT_CONSTRAINTS)
+    arrays["shape"] = np.array(model.shape or (), dtype=np.int64)
+    arrays["families"] = np.array([p.family for p in potentials], dtype=np.str_)
     if model.names is not None and (text := _names_text(model.names)) is not None:
         arrays["names"] = np.array(text)
-    if len(aux):
-        arrays |= {"aux.start": aux.start, "aux.member": aux.member, "aux.stride": aux.stride}
-    if model.has_chains:
-        arrays |= {f"running.{name}": array for name, array in model.running.arrays().items()}
-    arrays |= {f"required.{name}": array for name, array in required_arrays(model).items()}
-    for g, potential in enumerate(model.potentials):
+    for g, potential in enumerate(potentials):
         for name, array in potential.arrays().items():
             arrays[f"{g}.{name}"] = array
     return arrays
@@ -82,10 +83,11 @@ def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
             raise FormatError(message, name, expected=f"an array {key!r}")
         return arrays[key]
 
-    if str(need("format")) != FORMAT:
-        found = str(arrays["format"])[:40]
-        message = f"expected the format {FORMAT!r}, found {found!r}"
-        raise FormatError(message, name, expected=FORMAT)
+    if (form := str(need("format"))) == FORMAT_CONSTRAINTS:
+        return _with_constraints(arrays, name)
+    if form != FORMAT:
+        message = f"expected the format {FORMAT!r} or {FORMAT_CONSTRAINTS!r}, found {form[:40]!r}"
+        raise FormatError(message, name, expected=f"{FORMAT} or {FORMAT_CONSTRAINTS}")
     num_labels = need("num_labels").astype(np.int64)
     if num_labels.ndim != 1 or (num_labels < 1).any() or num_labels.sum() != need("unary").size:
         raise FormatError("unary does not have one cost for each label in num_labels", name)
@@ -95,8 +97,8 @@ def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
         raise FormatError(f"expected {len(start) - 1} families of potentials", name)
     groups = []
     for g, family in enumerate(families):
-        part = {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith(f"{g}.")}
-        groups.append((need("edges")[start[g] : start[g + 1]], _potential(family, part, name)))
+        potential = _potential(family, _group_arrays(arrays, g), name)
+        groups.append((need("edges")[start[g] : start[g + 1]], potential))
     flat = need("unary").reshape(-1)
     if num_labels.size and (num_labels == num_labels[0]).all():  # avoids a list of rows
         rows: Any = flat.reshape(len(num_labels), -1)
@@ -104,6 +106,33 @@ def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
         rows = np.split(flat, np.cumsum(num_labels)[:-1])
     network = Network(rows, None, groups, constant=float(need("constant")))
     return _with_structure(network, arrays, int(need("num_variables")), name)
+
+
+def _with_constraints(arrays: dict[str, NDArray[Any]], name: object) -> Model:
+    """Return a model whose factors over many variables are held as they were given."""
+    families = [str(f) for f in arrays["families"]]
+
+    def potential(g: int) -> Potential:
+        return _potential(families[g], _group_arrays(arrays, g), name)
+
+    try:
+        model = assembled(pieces_from_arrays(arrays, potential))
+    except KeyError as error:
+        raise FormatError(f"expected an array {error}", name) from error
+    return _described(model, arrays)
+
+
+def _group_arrays(arrays: dict[str, NDArray[Any]], g: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the potential of a group."""
+    return {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith(f"{g}.")}
+
+
+def _described(model: Model, arrays: dict[str, NDArray[Any]]) -> Model:
+    """Return the model with its names and the shape of its grid."""
+    shape = arrays["shape"].tolist() if "shape" in arrays else []
+    if "names" in arrays:
+        model = _with_names(model, str(arrays["names"]))
+    return model.with_shape(shape) if shape else model
 
 
 def _potential(family: str, arrays: dict[str, NDArray[Any]], name: object) -> Potential:
@@ -148,11 +177,7 @@ def _with_structure(
         network = network.with_running_variables(Running(*(arrays[f"running.{k}"] for k in names)))
     if "required.kind" in arrays:
         network = _with_required(network, arrays, name)
-    model = raised(network)
-    shape = arrays["shape"].tolist() if "shape" in arrays else []
-    if "names" in arrays:
-        model = _with_names(model, str(arrays["names"]))
-    return model.with_shape(shape) if shape else model
+    return _described(raised(network), arrays)
 
 
 def _with_required(network: Network, arrays: dict[str, NDArray[Any]], name: object) -> Network:
@@ -164,7 +189,7 @@ def _with_required(network: Network, arrays: dict[str, NDArray[Any]], name: obje
     part = {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith("required.")}
     factors, chained = required_from_arrays(part, network.num_labels)
     try:
-        return network.with_required(factors, chained)
+        return with_required(network, factors, chained)
     except ModelError as error:
         message = f"{name}: {error}: the factors over many variables are kept as tables only"
         warnings.warn(FormatWarning(message), stacklevel=2)

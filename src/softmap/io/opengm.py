@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError, needs_extra
-from softmap.io.factors import joint_factors
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import gather, gather_transposed
@@ -214,7 +213,7 @@ def format_opengm(model: Network) -> list[bytes]:
         writer.add_table((i,), model.unary_of(i))
     for first, last, potential in model.groups():
         _add_group(writer, model, model.edges[first:last].astype(np.int64), potential)
-    for scope, table in joint_factors(model):
+    for scope, table in model.factors():
         writer.add_table(scope, table)
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:

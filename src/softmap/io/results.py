@@ -192,7 +192,7 @@ def parse_labellings(content: Content, model: Model | None = None) -> list[Label
 
 
 def _check_fit(labels: Labels, model: Model, content: Content) -> None:
-    counts = model.num_labels[: model.num_visible]
+    counts = model.num_labels
     if len(labels) != len(counts):
         raise content.error(f"labels of {len(counts)} variables", len(labels))
     if (bad := (labels < 0) | (labels >= counts)).any():
@@ -247,7 +247,7 @@ def _from_lines(content: Content, model: Model | None) -> list[Labels]:
     lines = [(number, line.split()) for number, line in enumerate(content.data.split(b"\n"), 1)]
     lines = [(number, words) for number, words in lines if words]
     sizes = {len(words) for _, words in lines}
-    wanted = None if model is None else model.num_visible
+    wanted = None if model is None else model.n
     every = [word for _, words in lines for word in words]
     if (len(sizes) > 1 or wanted not in sizes) and wanted in (None, len(every)):
         lines = [(lines[0][0], every)]
@@ -265,18 +265,18 @@ def _labels_of(words: list[bytes], line: int, content: Content, model: Model | N
         if all("=" in text for text in texts):
             pairs = dict(text.rsplit("=", 1) for text in texts)
             return _in_order(found_labels(model, pairs), model)
-        if len(texts) != model.num_visible:
-            raise ModelError(f"expected {model.num_visible} labels, found {len(texts)}")
+        if len(texts) != model.n:
+            raise ModelError(f"expected {model.n} labels, found {len(texts)}")
         return np.array([_label(model, i, text) for i, text in enumerate(texts)], dtype=np.int64)
     except ModelError as error:
         raise FormatError(str(error), content.name, line) from error
 
 
 def _in_order(found: Mapping[int, int], model: Model) -> Labels:
-    missing = [i for i in range(model.num_visible) if i not in found]
+    missing = [i for i in range(model.n) if i not in found]
     if missing:
         raise ModelError(f"expected a label of every variable, found none of {missing[0]}")
-    return np.array([found[i] for i in range(model.num_visible)], dtype=np.int64)
+    return np.array([found[i] for i in range(model.n)], dtype=np.int64)
 
 
 def found_labels(model: Model, pairs: Mapping[str, str]) -> dict[int, int]:
@@ -291,11 +291,11 @@ def _variable(model: Model, name: str) -> int:
     if model.names is not None and name in model.names.place:
         return model.names.place[name]
     number = name[1:] if model.names is None and name[:1] in ("x", "X") else name
-    if number.isdecimal() and int(number) < model.num_visible:
+    if number.isdecimal() and int(number) < model.n:
         return int(number)
     if model.names is not None:
         return model.names.number(name)
-    last = model.num_visible - 1
+    last = model.n - 1
     raise ModelError(f"there is no variable {shown(name)}; expected a number 0 to {last}")
 
 

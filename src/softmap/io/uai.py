@@ -15,9 +15,10 @@ from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import Numbers, gather, quote, skip_comments
 from softmap.model import Model, Network
-from softmap.model.factors import SIZES, Assembly
+from softmap.model.factors import Assembly
 from softmap.model.model import assembled
 from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, beyond, largest
+from softmap.model.tables import SIZES
 
 Values = Literal["potential", "log", "cost"]
 _HEADER = re.compile(rb"\s*(\S+)")

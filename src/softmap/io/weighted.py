@@ -109,7 +109,7 @@ def embedded(
 
     The state is the energy so far and the labels of variables that later factors need.
     """
-    if tuple(model.num_labels[: model.num_visible].tolist()) != tuple(sizes):
+    if tuple(model.num_labels.tolist()) != tuple(sizes):
         raise ModelError(f"expected a network over the variables of {name}, in their order")
     if model.network.has_chains or given.get("strongduality"):
         raise ModelError(f"{name} with global cost functions or strong duality is not supported")

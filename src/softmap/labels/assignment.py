@@ -108,9 +108,9 @@ def solve_assignment(
     found = assign(costs, deadline, numbers)
     if found is None:
         return None
-    labels = np.zeros(model.num_visible, dtype=np.int64)
+    labels = np.zeros(len(scope), dtype=np.int64)
     labels[scope] = found.labels
-    return model.with_running(labels), assignment_lam(model, factor, found.prices)
+    return model.lowered(labels), assignment_lam(model, factor, found.prices)
 
 
 def _only_factor(model: Network, given: Network) -> AllDifferent | None:
@@ -118,14 +118,15 @@ def _only_factor(model: Network, given: Network) -> AllDifferent | None:
     if len(given.required) != 1 or not isinstance(given.required[0], AllDifferent):
         return None
     factor, (first, last) = given.required[0], given.required_chains[0]
-    whole = len(factor.variables) == model.num_visible
-    if not whole or last - first != len(model.running) or not last - first:
+    visible = len(model.visible_counts)
+    whole = len(factor.variables) == visible
+    if not whole or last - first != model.num_variables - visible or not last - first:
         return None
     sizes = model.num_labels[list(factor.variables)]
     if any(len(own) > 2 and _is_table(sizes[own]) for _, own in _labels_of_owners(sizes)):
         return None  # tables over the same variables are one table
     low, high = model.extremes()
-    plain = not low[model.num_visible :].any() and not high[model.num_visible :].any()
+    plain = not low[visible:].any() and not high[visible:].any()
     return factor if plain else None
 
 
@@ -162,7 +163,7 @@ def assignment_lam(model: Network, factor: AllDifferent, prices: Costs) -> Costs
     scope = np.array(factor.variables)
     sizes = model.num_labels[scope]
     halves = _Halves(model)
-    free, node = model.num_visible, model.num_variables
+    free, node = len(model.visible_counts), model.num_variables
     for labels, own in _labels_of_owners(sizes):
         if len(own) < 2:
             continue

@@ -48,7 +48,7 @@ def cheapest(model: Network, theta: Floats) -> Labels:
 
 def _followed(model: Network, labels: Labels) -> Labels:
     """Return the labels with those of chain variables recomputed from the others."""
-    return model.with_running(labels[: model.num_visible]) if model.has_chains else labels
+    return model.consistent(labels) if model.has_chains else labels
 
 
 def decode(

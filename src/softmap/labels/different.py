@@ -15,7 +15,7 @@ from softmap.model.many import AllDifferent
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import lower_tables
 
-__all__ = ["inner_edges", "inner_tables", "shared_labels"]
+__all__ = ["inner_tables", "shared_labels"]
 
 
 def shared_labels(model: Network, given: Network) -> list[int] | None:
@@ -33,10 +33,10 @@ def shared_labels(model: Network, given: Network) -> list[int] | None:
     given : Network
         The model that it was made from, which knows the `AllDifferent`.
     """
-    n = model.num_visible
+    n = len(model.visible_counts)
     if not model.has_forbidden or not model.m or n < 3 or model.num_labels[:n].min() < 3:
         return None
-    inner = inner_edges(model)
+    inner = model.inner_edges
     required = (f for f in given.required if isinstance(f, AllDifferent))
     different = any(len(set(factor.variables)) == n for factor in required)
     if not len(inner) or (not different and len(inner) != n * (n - 1) // 2):
@@ -48,16 +48,11 @@ def shared_labels(model: Network, given: Network) -> list[int] | None:
     return None if shared == [] and n > model.num_labels[:n].min() else shared
 
 
-def inner_edges(model: Network) -> Ints:
-    """The edges between two visible variables."""
-    return np.flatnonzero((model.edges < model.num_visible).all(axis=1))
-
-
 def _harmless(model: Network) -> bool:
     """Whether all costs beside those of visible variables and their edges are at least 0."""
     low = model.extremes()[0]
-    outer = (model.edges >= model.num_visible).any(axis=1)
-    nodes, edges = low[model.num_visible : model.n], low[model.n :][outer]
+    outer = np.delete(low[model.n :], model.inner_edges)
+    nodes, edges = low[len(model.visible_counts) : model.n], outer
     return bool((nodes >= 0).all() and (edges >= 0).all())
 
 

@@ -20,12 +20,11 @@ from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.model.many import AllDifferent, Cardinality, Linear, Many
 from softmap.model.potentials.base import Ints, offsets
-from softmap.relaxation.consistency import visible_variables
 from softmap.relaxation.flat import lower_tables
 from softmap.tuning import TUNING, Numbers
 
 __all__ = [
-    "FeasibilityNumbers", "FeasibleSearch", "HardConstraints", "complete_labels", "find_feasible",
+    "FeasibilityNumbers", "FeasibleSearch", "HardConstraints", "completed", "find_feasible",
     "infeasibility", "small_core",
 ]  # fmt: skip
 
@@ -269,15 +268,15 @@ def find_feasible(
     search.run(deadline=deadline, conflicts=conflicts)
     if search.infeasible:
         raise infeasibility(model if given is None else given, deadline, numbers)
-    return complete_labels(model, search.labels) if search.found else None
+    return completed(model, search.labels) if search.found else None
 
 
-def complete_labels(model: Network, labels: Ints) -> Ints | None:
+def completed(model: Network, labels: Ints) -> Ints | None:
     """Return labels with those of chain variables; None if their cost is infinite after all.
 
     The tables between auxiliary nodes and their members may forbid more than the search knows.
     """
-    found = model.with_running(labels[: model.num_visible])
+    found = model.consistent(labels)
     return found if math.isfinite(model.energy(found)) else None
 
 
@@ -365,7 +364,7 @@ def infeasibility(
 
 
 def _visible(model: Network, nodes: Sequence[int]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(v for i in nodes for v in visible_variables(model, i)))
+    return tuple(dict.fromkeys(v for i in nodes for v in model.variables_of(i)))
 
 
 def _only_forbids(factor: Many, barrier: float) -> bool:
@@ -439,17 +438,18 @@ def _blocks(sizes: Ints) -> Ints:
 
 def _larger(model: Network, covered: Bools, barrier: float) -> list[tuple[Ints, Bools]]:
     """The larger factors with forbidden joint states, in the order of their tables."""
-    aux, offset = model.auxiliaries, model.node_offset[model.num_variables :]
-    if not len(aux):
+    held, offset = model.memberships, model.node_offset[model.num_variables :]
+    if not model.has_factors:
         return []
     offset = offset - offset[0]
     allowed = _light(model.unary[-int(offset[-1]) :], offset, barrier)
     hard = ~np.logical_and.reduceat(allowed, offset[:-1])
-    hard &= ~np.logical_or.reduceat(covered[aux.member], aux.start[:-1])
-    owner = np.repeat(np.arange(len(aux)), np.diff(aux.start))
-    members = aux.member[np.lexsort((-aux.stride, owner))]  # the largest stride first: row-major
+    hard &= ~np.logical_or.reduceat(covered[held.variable], held.start[:-1])
+    members = held.variable[
+        np.lexsort((-held.stride, held.node))
+    ]  # the largest stride first: row-major
     which = np.flatnonzero(hard).tolist()
-    start, begin = aux.start.tolist(), offset.tolist()
+    start, begin = held.start.tolist(), offset.tolist()
     return [(members[start[a] : start[a + 1]], allowed[begin[a] : begin[a + 1]]) for a in which]
 
 

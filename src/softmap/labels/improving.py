@@ -131,7 +131,7 @@ def with_chain_variables(model: Network, known: Labelled) -> Labelled:
     labels, energy = known
     if not model.has_chains or np.isfinite(energy):
         return known
-    followed = model.with_running(labels[: model.num_visible])
+    followed = model.consistent(labels)
     return followed, energy_of(model, followed)
 
 
@@ -241,14 +241,13 @@ def strides(model: Network) -> Labels:
     improved on the model without regions.
     """
     out = np.zeros(2 * model.m, dtype=np.int64)
-    aux = model.auxiliaries
-    if not len(aux):
+    if not model.has_factors:
         return out
-    owner = np.repeat(np.arange(model.num_variables, model.n), np.diff(aux.start))
-    place = owner * np.int64(model.n) + aux.member
+    held = model.memberships
+    place = held.node * np.int64(model.n) + held.variable
     order = np.argsort(place)
     first, second = model.edges.T
     ties = np.flatnonzero((first >= model.num_variables) & (second < model.num_variables))
     wanted = model.edges[ties, 0] * np.int64(model.n) + model.edges[ties, 1]
-    out[2 * ties + 1] = aux.stride[order[np.searchsorted(place[order], wanted)]]
+    out[2 * ties + 1] = held.stride[order[np.searchsorted(place[order], wanted)]]
     return out

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.different import inner_edges, inner_tables
+from softmap.labels.different import inner_tables
 from softmap.model import Network
 from softmap.model.potentials.base import Costs, Ints
 from softmap.model.sums import float_below, last_bits, units_below
@@ -115,7 +115,7 @@ class Permutation:
         deadline : core.Deadline, optional
             Raises `core.OutOfTime` if this passes first.
         """
-        n, inner = model.num_visible, inner_edges(model)
+        n, inner = len(model.visible_counts), model.inner_edges
         d = int(model.num_labels[:n].max())
         unary = np.full((n, d), np.inf)
         for i, row in enumerate(unary):

@@ -159,7 +159,7 @@ class LabelSearch:
         model = self.model
         candidates = [round_nodes(model, nodes, self.threads), self.decoded(lam, deadline)]
         if model.has_chains:  # recompute chain variables: the other labels may be feasible
-            candidates.append(model.with_running(candidates[1][: model.num_visible]))
+            candidates.append(model.consistent(candidates[1]))
         energies = [energy_of(model, labels, self.threads) for labels in candidates]
         if math.isfinite(least := min(energies)):  # otherwise ICM may repair either one
             candidates, energies = [candidates[energies.index(least)]], [least]

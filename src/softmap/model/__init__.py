@@ -1,6 +1,7 @@
 """Models: the costs of variables and edges, the graph, and the families of potentials."""
 
 from softmap.model.graph import Graph
+from softmap.model.lowered_nodes import Auxiliaries
 from softmap.model.many import (
     AllDifferent,
     AtMostOne,
@@ -11,7 +12,7 @@ from softmap.model.many import (
     Or,
     Parity,
 )
-from softmap.model.model import Model, checked_model, checked_network, raised
+from softmap.model.model import Model, checked_model, checked_network, has_fingerprint, raised
 from softmap.model.network import Network
 from softmap.model.potentials import (
     Potential,
@@ -22,7 +23,6 @@ from softmap.model.potentials import (
     TruncatedLinear,
     TruncatedQuadratic,
 )
-from softmap.model.structure import Auxiliaries
 
 __all__ = [
     "AllDifferent",
@@ -46,5 +46,6 @@ __all__ = [
     "TruncatedQuadratic",
     "checked_model",
     "checked_network",
+    "has_fingerprint",
     "raised",
 ]

@@ -67,7 +67,7 @@ Scope = tuple[int, ...]
 class Chain:
     """Tables and chain variables, which are numbered from `free` on.
 
-    The label of a chain variable is a function of earlier variables. `running` holds the numbers of
+    The label of a chain variable is a function of earlier variables. `follows` holds the numbers of
     these variables, and an array of labels with one axis per variable. `tree` says whether the
     tables form a tree.
     """
@@ -75,9 +75,22 @@ class Chain:
     free: int
     num_labels: list[int] = field(default_factory=list)
     factors: list[tuple[Scope, Costs]] = field(default_factory=list)
-    running: list[tuple[Scope, Ints]] = field(default_factory=list)
+    follows: list[tuple[Scope, Ints]] = field(default_factory=list)
     steps: dict[tuple[int, int, int], tuple[Any, Ints, Costs]] = field(default_factory=dict)
     tree: bool = True
+
+    def at(self, free: int) -> Chain:
+        """Return the same chain with chain variables that are numbered from `free` on."""
+        if free == self.free:
+            return self
+        by = free - self.free
+
+        def moved(scope: Scope) -> Scope:
+            return tuple([i if i < self.free else i + by for i in scope])
+
+        factors = [(moved(scope), costs) for scope, costs in self.factors]
+        running = [(moved(scope), labels) for scope, labels in self.follows]
+        return Chain(free, self.num_labels, factors, running, tree=self.tree)
 
     def follow(self, scope: Scope, states: Ints, count: int, prices: Costs | None = None) -> int:
         """Add a chain variable with `count` labels and label `states[...]`; -1 is forbidden.
@@ -95,7 +108,7 @@ class Chain:
         _, labels, table = self.steps[key]
         self.num_labels.append(count)
         self.factors.append(((*scope, number), table))
-        self.running.append((scope, labels))
+        self.follows.append((scope, labels))
         return number
 
 

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
-
-from softmap.model.structure import Structure
+from softmap.model.network import Network
 
 
-def arity_counts(model: Structure) -> dict[int, int]:
+def arity_counts(model: Network) -> dict[int, int]:
     """Return the number of factors of each arity, without unary costs.
 
     An auxiliary node counts as one factor; the edges to its members do not count.
     """
-    counts: Counter[int] = Counter(np.diff(model.auxiliaries.start).tolist())
+    counts: Counter[int] = Counter(model.memberships.arity.tolist())
     pairs = int((model.edges < model.num_variables).all(axis=1).sum())
     if pairs:
         counts[2] += pairs
     return dict(sorted(counts.items()))
 
 
-def arity_max(model: Structure) -> int:
+def arity_max(model: Network) -> int:
     """The largest number of variables that one cost depends on."""
     return max(arity_counts(model), default=1)
 
 
-def families(model: Structure) -> dict[str, int]:
+def families(model: Network) -> dict[str, int]:
     """Return the number of edges of each potential family."""
     found: Counter[str] = Counter()
     for potential in model.potentials:
@@ -34,14 +32,14 @@ def families(model: Structure) -> dict[str, int]:
     return dict(found)
 
 
-def model_facts(model: Structure) -> dict[str, str]:
+def model_facts(model: Network) -> dict[str, str]:
     """Return the sizes of a model as text, by name."""
-    counts = model.num_labels[: model.num_visible]
+    counts = model.visible_counts
     low, high = int(counts.min()), int(counts.max())
     varied = f"{low} to {high}, {counts.mean():.1f} on average"
     arities = {f"of arity {k}": count for k, count in arity_counts(model).items()}
     facts = {
-        "variables": f"{model.num_visible:,}",
+        "variables": f"{len(counts):,}",
         "edges": f"{model.m:,}",
         "labels": f"{low} each" if low == high else varied,
         "arities": _listed(arities) or "unary only",
@@ -52,10 +50,10 @@ def model_facts(model: Structure) -> dict[str, str]:
         facts["grid"] = " × ".join(str(size) for size in model.shape)
     if model.names is not None:
         some = [str(name) for name in model.names.variables[:4]]
-        facts["names"] = ", ".join(some) + (", …" if model.num_visible > len(some) else "")
-    if len(model.auxiliaries):
+        facts["names"] = ", ".join(some) + (", …" if len(counts) > len(some) else "")
+    if model.has_factors:
         facts["auxiliary variables"] = (
-            f"{len(model.auxiliaries):,} (one per factor of three or more)"
+            f"{len(model.memberships.arity):,} (one per factor of three or more)"
         )
     return facts
 

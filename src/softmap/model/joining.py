@@ -19,7 +19,6 @@ from softmap.model.potentials import (
     TruncatedQuadratic,
 )
 from softmap.model.potentials.base import offsets
-from softmap.model.structure import NO_RUNNING
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -69,21 +68,12 @@ def joined(models: Sequence[Network]) -> Joined:
     edges = np.concatenate([model.edges for model in models])
     edges += np.repeat(node[:-1], np.diff(edge))[:, None].astype(np.int32)
     potentials, sizes = _potentials(models)
-    whole = Network.__new__(Network)
-    whole.__dict__.update(
-        unary=np.concatenate([model.unary for model in models]),
-        num_labels=np.concatenate([model.num_labels for model in models]),
-        n=int(node[-1]),
-        m=int(edge[-1]),
-        num_variables=int(node[-1]),
-        edges=edges,
-        potentials=tuple(potentials),
-        group_start=offsets(np.array(sizes, dtype=np.int64)),
-        constant=0.0,
-        auxiliaries=models[0].auxiliaries,
-        running=NO_RUNNING,
-        shape=None,
-        names=None,
+    whole = Network.of_arrays(
+        np.concatenate([model.unary for model in models]),
+        np.concatenate([model.num_labels for model in models]),
+        edges,
+        tuple(potentials),
+        offsets(np.array(sizes, dtype=np.int64)),
     )
     state = whole.node_offset[node]
     return Joined(whole, node, edge, state, whole.half_offset[2 * edge])

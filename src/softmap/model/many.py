@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -127,9 +127,23 @@ class Many:
         """Return the factor of `arrays`; raise `ModelError` if they do not fit."""
         raise NotImplementedError
 
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return the integers and costs that define the factor in a file, beside its variables.
+
+        Only the families in `STORED` have them.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> Many:
+        """Return the factor of `stored`; raise `ModelError` or `ValueError` if they do not fit."""
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.variables)} variables)"
 
+
+Kind = TypeVar("Kind", bound=Many)
 
 Repeated = tuple[Many, Ints]
 """A factor, and the variables of each of its copies: one row per copy."""
@@ -163,6 +177,13 @@ class Constraints(Sequence[Many]):
                 return factor.over(tuple(scopes[place].tolist()))
             place -= len(scopes)
         raise IndexError(f"there are {len(self)} constraints, not {index}")
+
+    def of_kind(self, kind: type[Kind]) -> Iterator[Kind]:
+        """Iterate over the factors of one family; others are not made for that."""
+        for factor, scopes in self.repeated:
+            if isinstance(factor, kind):
+                for row in scopes.tolist():
+                    yield factor.over(tuple(row))
 
     def __repr__(self) -> str:
         return repr(tuple(self))
@@ -224,6 +245,15 @@ class Cardinality(Many):
     def arrays(self, sizes: Sequence[int]) -> tuple[Ints, Costs]:
         """Return which labels are counted (1 or 0), and the cost of each count."""
         return self.all_ones(sizes), self.costs
+
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return the label of each variable, and the cost of each count."""
+        return np.array(self.label, dtype=np.int64), self.costs
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> Cardinality:
+        """Return the factor of `stored`."""
+        return cls(variables, integers, costs)
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Raise `InfeasibleModel` if no attainable count has finite cost."""
@@ -319,6 +349,29 @@ class Among(Cardinality):
         labels = [np.flatnonzero(row).tolist() for row in rows]
         return cls(variables, labels, costs)
 
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return the number of counted labels of each variable, then these; and the costs."""
+        return _joined(self.labels), self.costs
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> Among:
+        """Return the factor of `stored`."""
+        return cls(variables, [row.tolist() for row in _apart(integers, len(variables))], costs)
+
+
+def _joined(rows: Sequence[Ints]) -> Ints:
+    """Return the lengths of integer arrays, then their entries."""
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    return np.concatenate([sizes, *rows]).astype(np.int64)
+
+
+def _apart(joined: Ints, count: int) -> list[Ints]:
+    """Return the arrays of `_joined`."""
+    sizes, entries = joined[:count], joined[count:]
+    if len(sizes) != count or (sizes < 0).any() or sizes.sum() != len(entries):
+        raise ModelError("the integers of a factor over many variables do not fit")
+    return np.split(entries, np.cumsum(sizes)[:-1])
+
 
 def _checked_costs(costs: Any) -> Costs:
     given = numbers(costs, "costs")
@@ -363,6 +416,15 @@ class AtMostOne(Cardinality):
     def __init__(self, variables: Any = None, label: Any = 1, penalty: float = math.inf) -> None:
         super().__init__(variables, label, _counts(self, variables, lambda c: c > 1, penalty))
 
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return the label of each variable, and the penalty."""
+        return np.array(self.label, dtype=np.int64), self.costs[-1:][:1]
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> AtMostOne:
+        """Return the factor of `stored`."""
+        return cls(variables, integers, costs.item())
+
 
 class ExactlyOne(Cardinality):
     """A factor that penalises labellings in which not exactly one variable has the label.
@@ -386,6 +448,15 @@ class ExactlyOne(Cardinality):
 
     def __init__(self, variables: Any = None, label: Any = 1, penalty: float = math.inf) -> None:
         super().__init__(variables, label, _counts(self, variables, lambda c: c != 1, penalty))
+
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return the label of each variable, and the penalty."""
+        return np.array(self.label, dtype=np.int64), self.costs[0:][:1]
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> ExactlyOne:
+        """Return the factor of `stored`."""
+        return cls(variables, integers, costs.item())
 
 
 class Or(Cardinality):
@@ -412,6 +483,15 @@ class Or(Cardinality):
 
     def __init__(self, variables: Any = None, label: Any = 1, penalty: float = math.inf) -> None:
         super().__init__(variables, label, _counts(self, variables, lambda c: c < 1, penalty))
+
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return the label of each variable, and the penalty."""
+        return np.array(self.label, dtype=np.int64), self.costs[0:][:1]
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> Or:
+        """Return the factor of `stored`."""
+        return cls(variables, integers, costs.item())
 
 
 class Parity(Many):
@@ -445,6 +525,15 @@ class Parity(Many):
         moves = [later[sizes[0]][:1], *(later[d] for d in sizes[1:])]
         costs = np.array([self.penalty, 0.0] if self.odd else [0.0, self.penalty])
         return [Automaton(self.variables, moves, costs)]
+
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return whether the sum is odd, and the penalty."""
+        return np.array([self.odd], dtype=np.int64), np.array([self.penalty])
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> Parity:
+        """Return the factor of `stored`."""
+        return cls(variables, bool(integers.item()), costs.item())
 
 
 class Max(Many):
@@ -480,6 +569,15 @@ class Max(Many):
             moves.append(np.maximum(np.arange(states)[:, None], np.arange(d)))
             states = max(states, d)
         return [Automaton(self.variables, moves, self.costs[:states])]
+
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return the costs."""
+        return np.zeros(0, dtype=np.int64), self.costs
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> Max:
+        """Return the factor of `stored`."""
+        return cls(variables, costs)
 
 
 class Linear(Many):
@@ -562,6 +660,23 @@ class Linear(Many):
         """Return the factor of `arrays`, with one weight per label."""
         low, high, penalty = costs.tolist()
         return cls(variables, _by_label(integers, sizes), low=low, high=high, penalty=penalty)
+
+    def stored(self) -> tuple[Ints, Costs]:
+        """Return the weights; and both bounds and the penalty.
+
+        Of each variable, the first integer says if there is one weight per label (1) or one weight
+        that is multiplied by the label (0).
+        """
+        rows = [np.append(int(w.ndim > 0), w) for w in self.weights]
+        return _joined(rows), np.array([self.low, self.high, self.penalty])
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> Linear:
+        """Return the factor of `stored`."""
+        low, high, penalty = costs.tolist()
+        rows = _apart(integers, len(variables))
+        weights = [row[1:] if row[0] else row[1:].reshape(()) for row in rows]
+        return cls(variables, weights, low=low, high=high, penalty=penalty)
 
     def automaton(self, sizes: Sequence[int], entries: float = math.inf) -> Automaton | None:
         """Return the automaton; None if its sums are too many, or the entries of its chain."""
@@ -691,6 +806,15 @@ class AllDifferent(Many):
         """Return the factor over these variables."""
         return cls(variables)
 
+    def stored(self) -> tuple[Ints, Costs]:
+        """Its variables define it."""
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+
+    @classmethod
+    def restored(cls, variables: Ints, integers: Ints, costs: Costs) -> AllDifferent:
+        """Return the factor over these variables."""
+        return cls(variables)
+
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """Return one automaton for each label that two or more variables can have."""
         found = []
@@ -703,7 +827,13 @@ class AllDifferent(Many):
 
 
 KINDS: tuple[type[Many], ...] = (AllDifferent, Among, Linear)
-"""The families that files and fingerprints hold, by number; `Among` holds every cardinality."""
+"""The families beside chains in networks, by number; `Among` holds every cardinality."""
+
+STORED: dict[str, type[Many]] = {
+    kind.__name__: kind
+    for kind in (AllDifferent, Among, AtMostOne, Cardinality, ExactlyOne, Linear, Max, Or, Parity)
+}
+"""The families that files hold as they are."""
 
 
 def kept_whole(factor: Many) -> bool:

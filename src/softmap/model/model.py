@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,9 @@ from softmap.hints import missing, suggesting
 from softmap.later import display
 from softmap.model.factors import (
     Factor,
-    Pieces,
     assemble,
     checked_counts,
     listed_factors,
-    lone_all_different,
 )
 from softmap.model.graph import grid_costs, neighbours
 from softmap.model.inputs import (
@@ -29,18 +27,16 @@ from softmap.model.inputs import (
     checked_evidence,
     finite_number,
 )
-from softmap.model.many import NO_CONSTRAINTS, AllDifferent, Constraints
+from softmap.model.lowering import lowered, unchained
+from softmap.model.many import NO_CONSTRAINTS, Constraints
 from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.network import Network
+from softmap.model.pieces import Pieces
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import Costs, Ints, integers, largest
 from softmap.model.quadratic import quadratic_parts, terms_of
-from softmap.model.structure import Auxiliaries, Structure, check_auxiliaries
-
-LOWERED = frozenset(name for name in dir(Network) if not name.startswith("_")) | frozenset(
-    Structure.__annotations__
-)
-"""Attributes of the network, which a model passes on."""
+from softmap.model.stored import is_storable, pieces_digest
+from softmap.model.structure import Structure
 
 
 class Model:
@@ -64,33 +60,38 @@ class Model:
     JAX are accepted. `Model.grid` builds models of images, and `Model.from_factors` models with
     factors of any arity and with names.
 
+    All attributes are about what was said: your variables, and the costs that you gave. A factor of
+    three or more variables is one entry of `factors`, a factor over many variables one of
+    `constraints`; neither adds variables or edges. `network` is what the model is lowered to.
+
     Attributes
     ----------
-    network : Network
-        The pairwise form that methods work on, made when it is first asked for. Its attributes are
-        those of the model, too.
-    unary : float64 array
-        Costs of all nodes, flat over `node_offset`.
+    n : int
+        Number of variables, which is the length of a labelling.
     num_labels : int64[n]
-        Number of labels of each node.
-    n, num_variables : int
-        Number of nodes with and without auxiliary nodes, each of which represents a larger factor.
+        Number of labels of each variable.
+    unary : float64 array
+        Costs of the labels of all variables, flat: those of variable 0 first.
     m : int
-        Number of edges.
+        Number of edges: of pairs of variables with a cost of their own.
     edges : int array (m, 2)
-        The endpoints of each edge.
+        The variables of each edge.
     potentials : tuple of Potential
-        Costs of the edges, one potential per group of edges of one family.
-    group_start : int array
-        The first edge of each group.
+        Costs of the edges, one potential per group of edges of one family; the groups follow each
+        other in `edges`.
+    factors : tuple of (scope, costs)
+        The factors of three or more variables; `costs` has one axis per variable of the scope.
     constraints : sequence of Many
-        The factors over many variables, such as `Linear`, that are not written as a table.
+        The factors over many variables, such as `Linear`, that are not one table.
     constant : float
         The constant of the energy.
     shape : tuple of int or None
         The shape of the grid, which is also the shape of labellings; None without a grid.
     names : Names or None
         Names of the variables and states.
+    network : Network
+        The pairwise form that methods work on, made when it is first asked for. It has nodes for
+        factors and chain variables for constraints.
 
     Examples
     --------
@@ -100,20 +101,12 @@ class Model:
     0.4
     """
 
-    unary: Costs
-    num_labels: Ints
-    n: int
-    m: int
-    num_variables: int
-    edges: NDArray[np.int32]
-    potentials: tuple[Potential, ...]
-    group_start: Ints
     constant: float
     shape: tuple[int, ...] | None
     names: Names | None
     constraints: Constraints
-    _lower: Callable[[], Network]  # of a linear assignment
-    _plain: Network  # its variables, without the constraint
+    _pieces: Pieces  # of a model with constraints
+    _unchained: Network  # its network without the constraints
 
     def __init__(
         self,
@@ -139,49 +132,89 @@ class Model:
         raise AttributeError(f"a Model is immutable, {name} cannot be set; see Model.replace")
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {"network": self.network, "constraints": self.constraints}
-        plain = self.__dict__.get("_plain")
-        return state if plain is None else state | {"_plain": plain}
+        return {name: value for name, value in self.__dict__.items() if name in _CARRIED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._hold(state["network"], state["constraints"])
         self.__dict__.update(state)
 
     def __repr__(self) -> str:
-        families = "+".join(dict.fromkeys(p.family for p in self.potentials)) or "no edges"
-        aux = f" (+{self.n - self.num_visible} auxiliary)" if self.n > self.num_visible else ""
-        counts = self.num_labels[: self.num_visible]
-        low, high = int(counts.min()), int(counts.max())
-        labels = f"{low} labels" if low == high else f"{low} to {high} labels"
-        size = " × ".join(map(str, self.shape or (self.num_visible,)))
-        edges = f"{self.m} edge{'s' * (self.m != 1)}"
-        return f"Model({size} variables{aux}, {labels}, {edges}, {families})"
+        low, high = int(self.num_labels.min()), int(self.num_labels.max())
+        size = " × ".join(map(str, self.shape or (self.n,)))
+        families = "+".join(dict.fromkeys(p.family for p in self.potentials))
+        parts = [
+            f"{size} variables",
+            f"{low} labels" if low == high else f"{low} to {high} labels",
+            f"{self.m} edge{'s' * (self.m != 1)}",
+            families or "no edges",
+        ]
+        counts = {"factor": len(self.factors), "constraint": len(self.constraints)}
+        parts += [f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items() if count]
+        return f"Model({', '.join(parts)})"
 
     if not TYPE_CHECKING:  # type checkers know the attributes
 
         def __getattr__(self, name: str) -> Any:
-            if name in LOWERED:
-                return getattr(self.network, name)
-            names = (*dir(type(self)), *LOWERED)
-            raise AttributeError(missing(f"{type(self).__name__!r} object", name, _INSTEAD, names))
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            advice = missing(f"{type(self).__name__!r} object", name, _INSTEAD, dir(type(self)))
+            if (
+                hasattr(Network, name)
+                or name in Network.__annotations__ | Structure.__annotations__
+            ):
+                advice += f"; model.network.{name} is about nodes and edges"
+            raise AttributeError(advice)
 
     def _repr_html_(self) -> str:
         html: str = display("drawn.model_html")(self.network)
         return html
 
-    # --- what the user said ---------------------------------------------------------------------
+    # --- what was said --------------------------------------------------------------------------
 
     @cached_property
     def network(self) -> Network:
         """The pairwise form that methods work on, made when it is first asked for."""
-        lowered: Network = self._lower()
-        return lowered.called(self.shape, self.names)
+        return lowered(self._pieces).called(self.shape, self.names)
 
     @property
-    def num_visible(self) -> int:
-        """The length of a labelling."""
-        plain = self.__dict__.get("_plain")
-        return self.network.num_visible if plain is None else plain.n
+    def _said(self) -> Network:
+        """A network whose variables and edges are those of the user, with factor nodes."""
+        return self._unchained if "_pieces" in self.__dict__ else self.network
+
+    @property
+    def n(self) -> int:
+        """The number of variables, which is the length of a labelling."""
+        return len(self.num_labels)
+
+    @property
+    def num_labels(self) -> Ints:
+        """The number of labels of each variable."""
+        return self._said.visible_counts
+
+    @property
+    def unary(self) -> Costs:
+        """The costs of the labels of all variables, flat."""
+        return self._said.visible_unary
+
+    @property
+    def m(self) -> int:
+        """The number of edges."""
+        return len(self.edges)
+
+    @property
+    def edges(self) -> NDArray[np.int32]:
+        """The variables of each edge."""
+        return self._said.visible_edges
+
+    @property
+    def potentials(self) -> tuple[Potential, ...]:
+        """Costs of the edges, one potential per group of edges of one family."""
+        return self._said.visible_potentials
+
+    @cached_property
+    def factors(self) -> tuple[tuple[tuple[int, ...], Costs], ...]:
+        """The factors of three or more variables: (scope, costs) of each."""
+        said, n = self._said, self.n
+        return tuple([pair for pair in said.factors() if max(pair[0]) < n])
 
     # --- energies, fingerprints -----------------------------------------------------------------
 
@@ -213,13 +246,11 @@ class Model:
 
         The shape of a grid, which is that of its labellings, counts as a name.
         """
+        if "_pieces" in self.__dict__ and is_storable(self._pieces):
+            return pieces_digest(self._pieces)
         return self.network.fingerprint()
 
     # --- derived models -------------------------------------------------------------------------
-
-    def _derived(self, network: Network) -> Model:
-        """Return the model of a network derived from this model's."""
-        return raised(network, self.constraints)
 
     def replace(
         self,
@@ -233,13 +264,18 @@ class Model:
         Parameters
         ----------
         unary : array or list of arrays, optional
-            Costs of all nodes: flat as in `Model.unary`, or as the constructor takes them.
+            Costs of all variables: flat as in `Model.unary`, or as the constructor takes them.
         potentials : sequence of Potential, optional
-            One potential per group of edges.
+            One potential per group of edges, as in `Model.potentials`.
         constant : float, optional
         """
-        network = self.network.replace(unary=unary, potentials=potentials, constant=constant)
-        return self._derived(network)
+        said = self._said.with_visible(unary, potentials, constant)
+        if "_pieces" not in self.__dict__:
+            return raised(said, self.constraints)
+        pieces = self._pieces.with_costs(said.visible_unary, said.constant)
+        if potentials is not None:
+            pieces = pieces.with_pairs(_edge_groups(said))
+        return self._of(pieces, said, keep_chains=potentials is None)
 
     def condition(self, evidence: Mapping[Any, Any]) -> Model:
         """Return the model with some variables fixed; their other labels become forbidden.
@@ -258,8 +294,8 @@ class Model:
         """
         if self.names is not None and isinstance(evidence, Mapping):
             evidence = self.names.evidence(evidence)
-        counts = self.num_labels[: self.num_visible]
-        return self._derived(self.network.condition(checked_evidence(evidence, counts)))
+        pairs = checked_evidence(evidence, self.num_labels)
+        return self.replace(unary=self._said.condition(pairs).visible_unary)
 
     def with_shape(self, shape: Sequence[int]) -> Model:
         """Return the same model as a grid: its labellings have this shape.
@@ -270,10 +306,8 @@ class Model:
             Its product is the number of variables, which are numbered row by row.
         """
         sides = tuple(integers(shape, "shape").reshape(-1).tolist())
-        if min(sides, default=0) < 1 or math.prod(sides) != self.num_visible:
-            raise ModelError(
-                f"shape {sides} does not fit the {self.num_visible} variables of the model"
-            )
+        if min(sides, default=0) < 1 or math.prod(sides) != self.n:
+            raise ModelError(f"shape {sides} does not fit the {self.n} variables of the model")
         return self._called(sides, self.names)
 
     def with_names(self, names: Any, states: Any = None) -> Model:
@@ -295,9 +329,7 @@ class Model:
         >>> softmap.solve(named).as_dict()
         {'sky': 'blue', 'sea': 'grey'}
         """
-        plain = self.__dict__.get("_plain", self)
-        counts = plain.num_labels[: self.num_visible]
-        return self._called(self.shape, checked_names(names, states, counts))
+        return self._called(self.shape, checked_names(names, states, self.num_labels))
 
     def _called(self, shape: tuple[int, ...] | None, names: Names | None) -> Model:
         """Return the same model with this shape and these names; it is not lowered for that."""
@@ -307,14 +339,26 @@ class Model:
             new.__dict__["network"] = self.network.called(shape, names)
         return new
 
-    def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Model:
-        """Return the same model with its last nodes declared auxiliary.
+    def _of(self, pieces: Pieces, said: Network, *, keep_chains: bool) -> Model:
+        """Return the model of these pieces, whose costs differ from those of this model.
 
-        The state of an auxiliary node follows from the labels of its members. Raises `ModelError`
-        unless its states enumerate the joint states of the members, and its edges are the
-        projections to the members.
+        Parameters
+        ----------
+        pieces : Pieces
+            All factors.
+        said : Network
+            The network without the constraints.
+        keep_chains : bool
+            Whether only costs of variables and the constant differ: then a network that is made is
+            changed, unless the chains have costs for variables of a single label.
         """
-        return self._derived(self.network.with_auxiliaries(auxiliaries))
+        new = made(pieces, said)._called(self.shape, self.names)
+        if "network" in self.__dict__ and keep_chains:
+            network = self.network
+            if np.array_equal(network.visible_unary, self.unary):
+                unary, constant = pieces.tables.unary, pieces.tables.constant
+                new.__dict__["network"] = network.with_visible(unary, None, constant)
+        return new
 
     # --- other ways to make a model -------------------------------------------------------------
 
@@ -402,14 +446,10 @@ class Model:
         if (names := given if names is None else names) is not None:
             called = checked_names(names, states, checked_counts(counts))
         every = listed_factors(factors)
-        if isinstance(groups, tuple | list) and not groups:
-            different = lone_all_different(counts, every, called)
-            if different is not None:
-                return _lazy(counts, every, constant, called, different)
         pieces = assemble(counts, every, groups, constant, called)
         model = assembled(pieces)
-        if len(pieces.auxiliaries) and groups:  # edges of users must not lead to auxiliary nodes
-            check_auxiliaries(model.network, pieces.auxiliaries)
+        if pieces.groups:  # edges of users must not lead to nodes that are not theirs
+            model._said.check_factors()
         return model if called is None else model._called(None, called)
 
     @classmethod
@@ -482,65 +522,58 @@ def raised(network: Network, constraints: Constraints = NO_CONSTRAINTS) -> Model
 
 
 def assembled(pieces: Pieces) -> Model:
-    """Return the model made of these parts; factor nodes are not checked."""
-    return raised(lowered(pieces), Constraints(pieces.constraints))
+    """Return the model made of these pieces; it is lowered later if it has constraints."""
+    network = unchained(pieces)
+    return made(pieces, network) if pieces.many else raised(network)
 
 
-def lowered(pieces: Pieces) -> Network:
-    """Return the network made of these parts; factor nodes are not checked."""
-    network = Network(pieces.unary, None, pieces.groups, constant=pieces.constant)
-    return network.declared(
-        pieces.running, pieces.required, pieces.required_chains, pieces.auxiliaries
-    )
+def made(pieces: Pieces, said: Network) -> Model:
+    """Return the model of pieces with constraints; it is lowered at once if costs are very large.
 
-
-def _lazy(
-    counts: ArrayLike,
-    factors: list[Any],
-    constant: float,
-    names: Names | None,
-    different: AllDifferent,
-) -> Model:
-    """Return the model of a linear assignment, lowered later unless its costs are very large.
-
-    As chains, n variables with d labels have about 4nd edges. An optimal labelling and its proof
-    need none of them.
+    Parameters
+    ----------
+    pieces : Pieces
+        All factors.
+    said : Network
+        The network of all factors but the constraints.
     """
-
-    def lower() -> Network:
-        return lowered(assemble(counts, factors, (), constant, names))
-
-    constraints = Constraints(((different, np.array([different.variables])),))
-    nothing = (), 0.0  # keeps the numbers of the other factors in error messages
-    unary = [nothing if isinstance(factor, AllDifferent) else factor for factor in factors]
-    plain = assembled(assemble(counts, unary, (), constant, names))._called(None, names)
-    different.require(
-        list(np.isfinite(plain.unary.reshape(plain.n, -1))),
-        None if names is None else names.variables,
-    )
-    if largest(plain.unary) > LARGEST_SUM / (8 * plain.unary.size):
-        return raised(lower(), constraints)._called(None, names)
     model = Model.__new__(Model)
     model.__dict__.update(
-        constant=plain.constant,
+        constant=said.constant,
         shape=None,
-        names=names,
-        constraints=constraints,
-        _lower=lower,
-        _plain=plain.network,
+        names=None,
+        constraints=pieces.constraints,
+        _pieces=pieces,
+        _unchained=said,
     )
+    reach, tables = pieces.reach()
+    nodes = 8 * said.unary.size + tables  # chains of n variables with d labels have some 4nd nodes
+    if said.total() + max(reach, largest(said.unary)) * nodes > LARGEST_SUM:
+        model.network  # noqa: B018 - its costs are checked
     return model
 
 
-def lone_constraint(model: Model) -> tuple[AllDifferent, Costs] | None:
-    """Return the constraint of a linear assignment and the costs (n, d) of the labels.
+def has_fingerprint(model: Model, digest: object) -> bool:
+    """Whether a file with this fingerprint is about the model.
 
-    None for models that were not made as one, or have other costs by now.
+    Earlier versions took the fingerprint of the network.
     """
-    plain = model.__dict__.get("_plain")
-    if plain is None or not isinstance(model.constraints[0], AllDifferent):
-        return None
-    return model.constraints[0], plain.unary.reshape(plain.n, -1)
+    if digest == model.fingerprint():
+        return True
+    return pieces_of(model) is not None and digest == model.network.fingerprint()
+
+
+def pieces_of(model: Model) -> Pieces | None:
+    """Return all factors of a model with constraints; None for others, which are networks."""
+    return model.__dict__.get("_pieces")
+
+
+def _edge_groups(network: Network) -> list[tuple[Ints, Potential]]:
+    """Return the edges between the user's variables with their potentials."""
+    return [
+        (network.edges[numbers].astype(np.int64), potential)
+        for numbers, potential in network.visible_groups
+    ]
 
 
 def checked_model(model: Any, what: str = "this") -> Model:
@@ -579,12 +612,14 @@ def _advice(given: Any) -> str:
     return ""
 
 
+_CARRIED = {"constant", "shape", "names", "constraints", "network", "_pieces", "_unchained"}
+
 # What to use, and what users of other libraries look for.
 _INSTEAD = {
     "softmap.write(model, path)": "save dump to_file write to_uai",
     "softmap.read(path)": "from_file load read from_uai",
     "softmap.solve(model)": "solve Solve minimize optimize infer inference map decode",
-    "num_visible": "variables num_vars n_vars n_variables nvars num_nodes",
+    "n": "variables num_vars n_vars num_variables n_variables nvars num_nodes",
     "Model.from_factors, which takes all factors at once": "add_factor add_factors AddFunction "
     "addFactor add_edge add_node AddVariable addVariable",
     "condition({variable: label})": "evidence set_evidence observe assign fix Assign",

@@ -5,8 +5,9 @@ A network is checked once, is immutable, and shares its arrays with those derive
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from softmap.model.inputs import (
     LARGEST_SUM,
     Group,
     Pairwise,
+    checked_labels,
     checked_potentials,
     checked_reach,
     edge_groups,
@@ -23,21 +25,45 @@ from softmap.model.inputs import (
     flat_unary,
     other_unary,
 )
-from softmap.model.many import Many
-from softmap.model.names import Names
-from softmap.model.potentials import Potential
-from softmap.model.potentials.base import LARGEST_COST, largest
-from softmap.model.required import check_required, required_arrays
-from softmap.model.structure import (
-    CARRIED,
+from softmap.model.lowered_factors import required_arrays
+from softmap.model.lowered_nodes import (
     NO_AUXILIARIES,
     NO_RUNNING,
     Auxiliaries,
     Running,
-    Structure,
     check_auxiliaries,
     check_running,
 )
+from softmap.model.many import Many
+from softmap.model.names import Names
+from softmap.model.potentials import Potential, Projection
+from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, largest
+from softmap.model.structure import PIECE, Structure
+from softmap.model.sums import careful_sums
+
+
+class Memberships(NamedTuple):
+    """The members of all factor nodes: row k says that a variable is one of a factor node.
+
+    Attributes
+    ----------
+    start : int64[factor nodes + 1]
+        The first row of each factor node, and the end of the last.
+    node, variable : int64[rows]
+        The factor node and its member.
+    stride : int64[rows]
+        By how much the joint state grows if the label of the member grows by one.
+    """
+
+    start: Ints
+    node: Ints
+    variable: Ints
+    stride: Ints
+
+    @property
+    def arity(self) -> Ints:
+        """The number of members of each factor node."""
+        return np.diff(self.start)
 
 
 class Network(Structure):
@@ -85,6 +111,11 @@ class Network(Structure):
         Names of the variables and states of the user.
     """
 
+    auxiliaries: Auxiliaries
+    running: Running
+    required: tuple[Many, ...]
+    required_chains: tuple[tuple[int, int], ...]
+
     def __init__(
         self,
         unary: ArrayLike | Sequence[ArrayLike],
@@ -95,16 +126,31 @@ class Network(Structure):
     ) -> None:
         flat, num_labels = flat_unary(unary)
         ends, potentials, group_start = edge_groups(edges, pairwise, len(num_labels))
-        self.__dict__.update(
-            unary=flat,
+        new = type(self).of_arrays(flat, num_labels, ends, potentials, group_start)
+        self.__dict__.update(new.__dict__ | {"constant": finite_number(constant, "constant")})
+        self._check_costs()
+
+    @classmethod
+    def of_arrays(
+        cls,
+        unary: Costs,
+        num_labels: Ints,
+        edges: NDArray[np.int32],
+        potentials: tuple[Potential, ...],
+        group_start: Ints,
+    ) -> Self:
+        """Return the network of arrays that are known to fit, all of whose nodes are variables."""
+        new = cls.__new__(cls)
+        new.__dict__.update(
+            unary=unary,
             num_labels=num_labels,
             n=len(num_labels),
-            m=len(ends),
+            m=len(edges),
             num_variables=len(num_labels),
-            edges=ends,
+            edges=edges,
             potentials=potentials,
             group_start=group_start,
-            constant=finite_number(constant, "constant"),
+            constant=0.0,
             auxiliaries=NO_AUXILIARIES,
             running=NO_RUNNING,
             required=(),
@@ -112,7 +158,7 @@ class Network(Structure):
             shape=None,
             names=None,
         )
-        self._check_costs()
+        return new
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Network is immutable, {name} cannot be set; see replace")
@@ -123,6 +169,15 @@ class Network(Structure):
 
     def _check_costs(self) -> None:
         """Raise `ModelError` unless potentials fit their edges and sums of costs stay finite."""
+        total = self.total()
+        if not total <= LARGEST_SUM:
+            raise ModelError(
+                f"costs of this size and number can add up to {total:.3g}; "
+                f"expected at most {LARGEST_SUM:g}"
+            )
+
+    def total(self) -> float:
+        """Return an upper bound on the absolute value of all energies; check the potentials."""
         total = abs(self.constant)
         if self.n * LARGEST_COST > LARGEST_SUM:  # otherwise unary costs cannot exceed it
             total += self.n * largest(self.unary)
@@ -130,11 +185,264 @@ class Network(Structure):
             ends = self.end_labels(first, last)
             potential.check(*ends)
             total += (last - first) * checked_reach(potential, ends, first)
-        if not total <= LARGEST_SUM:
-            raise ModelError(
-                f"costs of this size and number can add up to {total:.3g}; "
-                f"expected at most {LARGEST_SUM:g}"
-            )
+        return total
+
+    @property
+    def num_visible(self) -> int:
+        """The length of a labelling: the number of variables without chain variables."""
+        return self.num_variables - len(self.running)
+
+    @property
+    def visible_counts(self) -> Ints:
+        """The label counts of the user's variables."""
+        return self.num_labels[: self.num_visible]
+
+    def visible(self, labels: Ints) -> Ints:
+        """Return the labels of the user's variables, given those of more nodes, a row or several.
+
+        As a prefix: other arrays with one entry per node may be cut in the same way.
+        """
+        return labels[..., : self.num_visible]
+
+    @property
+    def has_chains(self) -> bool:
+        """Whether there are chain variables."""
+        return len(self.running) > 0
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether there are factor nodes."""
+        return len(self.auxiliaries) > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the nodes are the variables of the user, and no others."""
+        return not self.has_chains and not self.has_factors
+
+    # --- what the user said ---------------------------------------------------------------------
+
+    @cached_property
+    def visible_unary(self) -> Costs:
+        """The costs of the user's variables, flat."""
+        if self.is_plain:
+            return self.unary
+        return self.unary[: self.node_offset[self.num_visible]]
+
+    @cached_property
+    def visible_groups(self) -> tuple[tuple[Ints, Potential], ...]:
+        """The edges between the user's variables: (numbers of edges, potential) of each group."""
+        groups: list[tuple[Ints, Potential]] = []
+        for first, last, potential in self.groups():
+            ends = self.edges[first:last]
+            between = np.flatnonzero((ends < self.num_visible).all(axis=1))
+            if len(between) == last - first:
+                groups.append((first + between, potential))
+            elif len(between):
+                groups.append((first + between, potential.take(between)))
+        return tuple(groups)
+
+    @cached_property
+    def visible_edges(self) -> NDArray[np.int32]:
+        """The endpoints of the edges between the user's variables."""
+        if self.is_plain:
+            return self.edges
+        numbers = [edges for edges, _ in self.visible_groups]
+        return self.edges[np.concatenate(numbers)] if numbers else self.edges[:0]
+
+    @cached_property
+    def visible_potentials(self) -> tuple[Potential, ...]:
+        """One potential per group of edges between the user's variables."""
+        if self.is_plain:
+            return self.potentials
+        return tuple(potential for _, potential in self.visible_groups)
+
+    def factors(self) -> Iterator[tuple[tuple[int, ...], Costs]]:
+        """Yield (scope, costs) for each factor node; the scope is in the order of its strides."""
+        aux = self.auxiliaries
+        for first, last, potential in self.groups():
+            ties = (self.edges[first:last] >= self.num_variables).any()
+            if ties and not isinstance(potential, Projection):
+                raise ModelError(
+                    "costs between an auxiliary variable and its members have no factor"
+                )
+        for a in range(len(aux)):
+            part = slice(int(aux.start[a]), int(aux.start[a + 1]))
+            order = np.argsort(-aux.stride[part], kind="stable")
+            scope = tuple(aux.member[part][order].tolist())
+            shape = tuple(self.num_labels[list(scope)].tolist())
+            yield scope, self.unary_of(self.num_variables + a).reshape(shape)
+
+    def with_visible(
+        self,
+        unary: ArrayLike | None,
+        potentials: Sequence[Potential] | None,
+        constant: float | None,
+    ) -> Self:
+        """Return a network with other costs of the user's variables and of their edges.
+
+        Parameters
+        ----------
+        unary : array or list of arrays, optional
+            Costs of the user's variables.
+        potentials : sequence of Potential, optional
+            One potential per group in `visible_groups`.
+        constant : float, optional
+        """
+        if self.is_plain:
+            return self.replace(unary=unary, potentials=potentials, constant=constant)
+        if unary is not None:
+            own = other_unary(unary, self.visible_counts)
+            unary = np.concatenate([own, self.unary[len(self.visible_unary) :]])
+        if potentials is not None:
+            potentials = self._with_potentials(checked_potentials(potentials))
+        return self.replace(unary=unary, potentials=potentials, constant=constant)
+
+    def _with_potentials(self, given: Sequence[Potential]) -> list[Potential]:
+        """Return the potentials of all groups, given those between the user's variables."""
+        if len(given) != len(self.visible_groups):
+            raise ModelError(f"{len(given)} potentials for {len(self.visible_groups)} groups")
+        changed = list(self.potentials)
+        for (edges, _), potential in zip(self.visible_groups, given, strict=True):
+            group = int(np.searchsorted(self.group_start, edges[0], side="right")) - 1
+            if len(edges) != self.group_start[group + 1] - self.group_start[group]:
+                raise ModelError(
+                    "a group has edges of variables and of factors; replace the network's"
+                )
+            changed[group] = potential
+        return changed
+
+    @cached_property
+    def inner_edges(self) -> Ints:
+        """The numbers of the edges between the user's variables."""
+        return np.flatnonzero((self.edges < self.num_visible).all(axis=1))
+
+    @cached_property
+    def memberships(self) -> Memberships:
+        """Which factor node has which variable as a member."""
+        aux = self.auxiliaries
+        owner = self.num_variables + np.repeat(np.arange(len(aux)), np.diff(aux.start))
+        return Memberships(aux.start, owner, aux.member, aux.stride)
+
+    def variables_of(self, node: int) -> list[int]:
+        """Return the user's variables that determine the state of a node, ascending."""
+        aux, running, variables = self.auxiliaries, self.running, set[int]()
+        front, seen = [node], {node}
+        while front:
+            i = front.pop()
+            if i < self.num_visible:
+                variables.add(i)
+                continue
+            joint = i >= self.num_variables
+            k = i - (self.num_variables if joint else self.num_visible)
+            member, start = (aux.member, aux.start) if joint else (running.member, running.start)
+            new = set(member[start[k] : start[k + 1]].tolist()) - seen
+            seen |= new
+            front += new
+        return sorted(variables)
+
+    def is_labelling(self, size: int) -> bool:
+        """Whether a labelling has this many labels, with those of chain variables or without."""
+        return size in (self.num_visible, self.num_variables)
+
+    def has_graph_of(self, other: Network) -> bool:
+        """Whether another network has the same nodes of each kind, labels and edges."""
+        return (
+            self.num_variables == other.num_variables
+            and self.num_visible == other.num_visible
+            and np.array_equal(self.num_labels, other.num_labels)
+            and np.array_equal(self.edges, other.edges)
+        )
+
+    # --- energies -------------------------------------------------------------------------------
+
+    def complete(self, labels: ArrayLike) -> Ints:
+        """Return the labels of all nodes, given those of the variables.
+
+        The labels of chain variables and auxiliary nodes follow from the given ones.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            A labelling, a batch of labellings, or a mapping from names to states.
+        """
+        if isinstance(labels, Mapping):
+            if self.names is None:
+                raise ModelError("the variables of this model have no names; see Model.with_names")
+            labels = self.names.labels(labels)
+        chosen = self.lowered(labels)
+        if not len(self.auxiliaries):
+            return chosen
+        return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
+
+    def lowered(self, labels: ArrayLike) -> Ints:
+        """Return `labels` with the labels of chain variables appended, unless they are present."""
+        counts = self.num_labels[: self.num_variables]
+        if not len(self.running):
+            return checked_labels(labels, counts, self.shape)
+        if np.shape(labels)[-1:] == counts.shape:
+            return checked_labels(labels, counts)
+        chosen = checked_labels(labels, counts[: self.num_visible], self.shape)
+        return self.running.follow(chosen)
+
+    def consistent(self, labels: Ints) -> Ints:
+        """Return labels of variables with those of chain variables computed from the others."""
+        return self.lowered(self.visible(labels)) if self.has_chains else labels
+
+    def energy(self, labels: ArrayLike) -> Any:
+        """Return the energy (total cost) of a labelling, or of each labelling of a batch.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            One label per variable, flat or in the shape of the grid; an array (batch, variables);
+            or, in a model with names, a mapping from names to states.
+
+        Returns
+        -------
+        float or float64[batch]
+            The exact sum of the costs, rounded once; `+inf` if a hard constraint is violated.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+        >>> model.energy([[0, 0], [0, 1]])
+        array([1. , 0.4])
+        """
+        return careful_sums(self.cost_terms(labels))
+
+    def cost_terms(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """Return the terms of the energy: costs of nodes and edges, and the constant.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            A labelling or a batch of them, as for `energy`.
+
+        Returns
+        -------
+        float64[..., n + m + 1]
+            The terms; their exact sum, rounded once, is the energy.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+        >>> model.cost_terms([0, 1]).tolist()
+        [0.0, 0.0, 0.4, 0.0]
+        """
+        x = self.complete(labels)
+        terms = np.empty((*x.shape[:-1], self.n + self.m + 1))
+        terms[..., : self.n] = self.unary[self.node_offset[:-1] + x]
+        for first, last, potential in self.groups():
+            for begin in range(first, last, PIECE):
+                end = min(begin + PIECE, last)
+                early, late = self.edges[begin:end].T
+                each = np.arange(begin - first, end - first)
+                values = potential.value(each, x[..., early], x[..., late])
+                terms[..., self.n + begin : self.n + end] = values
+        terms[..., -1] = self.constant
+        return terms
 
     # --- derived networks -----------------------------------------------------------------------
 
@@ -232,6 +540,11 @@ class Network(Structure):
             num_variables=self.n - len(auxiliaries),
         )
 
+    def check_factors(self) -> None:
+        """Raise `ModelError` unless the edges at factor nodes are those to their members."""
+        if self.has_factors:
+            check_auxiliaries(self, self.auxiliaries)
+
     def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Self:
         """Return the same network with its last nodes declared factor nodes.
 
@@ -247,20 +560,23 @@ class Network(Structure):
         counts = self.num_labels[: self.num_variables]
         return self._with(running=check_running(running, counts))
 
-    def with_required(self, factors: Sequence[Many], chained: Sequence[tuple[int, int]]) -> Self:
-        """Return the same network with these factors over many variables in `required`.
-
-        Raises `ModelError` unless the tables of the network imply the hard constraints of all.
-
-        Parameters
-        ----------
-        factors : sequence of Many
-            Factors over variables by number.
-        chained : sequence of (int, int)
-            The first chain variable of each factor, and the one after its last.
-        """
-        check_required(self, factors, chained)
-        return self._with(required=tuple(factors), required_chains=tuple(chained))
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that define the network by name, but those of potentials."""
+        aux = self.auxiliaries
+        arrays: dict[str, NDArray[Any]] = {
+            "num_labels": self.num_labels,
+            "unary": self.unary,
+            "edges": self.edges,
+            "group_start": self.group_start,
+            "constant": np.array(self.constant),
+            "num_variables": np.array(self.num_variables),
+        }
+        if self.has_factors:
+            arrays |= {"aux.start": aux.start, "aux.member": aux.member, "aux.stride": aux.stride}
+        if self.has_chains:
+            arrays |= {f"running.{name}": array for name, array in self.running.arrays().items()}
+        required = required_arrays(self.required, self.required_chains, self.num_labels)
+        return arrays | {f"required.{name}": array for name, array in required.items()}
 
     def fingerprint(self) -> str:
         """Return a SHA-256 digest (hexadecimal) of all that defines the model, except names.
@@ -277,8 +593,16 @@ class Network(Structure):
         for potential in self.potentials:
             digest.update(potential.family.encode())
             arrays += potential.arrays().values()
-        arrays += required_arrays(self).values()
+        arrays += required_arrays(self.required, self.required_chains, self.num_labels).values()
         for array in arrays:
             digest.update(str((array.dtype, array.shape)).encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+CARRIED = (
+    frozenset(Structure.__annotations__)
+    | frozenset(Network.__annotations__)
+    | {"node_offset", "half_offset", "edge_offset", "graph", "is_even"}
+)
+"""Attributes that do not depend on other costs: `Network._with` copies them, pickles hold them."""

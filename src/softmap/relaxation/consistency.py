@@ -81,9 +81,9 @@ def tighten(
 
 
 def _infeasible(model: Network, node: int) -> InfeasibleModel:
-    members = visible_variables(model, node)
+    members = model.variables_of(node)
     called = members if model.names is None else [model.names.variables[i] for i in members]
-    if node < model.num_visible:
+    if members == [node]:
         what = f"variable {called[0]}"
     else:
         what = f"the factor over variables [{listed(called)}]"
@@ -92,21 +92,3 @@ def _infeasible(model: Network, node: int) -> InfeasibleModel:
         "look at the +inf costs around it",
         members[0],
     )
-
-
-def visible_variables(model: Network, node: int) -> list[int]:
-    """Return the variables of the user's model that determine a node's state."""
-    aux, running, found = model.auxiliaries, model.running, set[int]()
-    front, seen = [node], {node}
-    while front:
-        i = front.pop()
-        if i < model.num_visible:
-            found.add(i)
-            continue
-        joint = i >= model.num_variables
-        k = i - (model.num_variables if joint else model.num_visible)
-        member, start = (aux.member, aux.start) if joint else (running.member, running.start)
-        new = set(member[start[k] : start[k + 1]].tolist()) - seen
-        seen |= new
-        front += new
-    return sorted(found)

@@ -86,15 +86,15 @@ def flatten(model: Network, deadline: core.Deadline | None = None) -> FlatModel:
     deadline : Deadline, optional
         When to stop: `core.OutOfTime` is raised.
     """
-    n, aux = model.num_variables, model.auxiliaries
+    n, held = model.num_variables, model.memberships
     pairs = np.flatnonzero((model.edges < n).all(axis=1))
     split = int(model.node_offset[n])
-    rises = np.diff(aux.stride) > 0
-    rises[aux.start[1:-1] - 1] = False  # members are in the order of the axes of their table
+    rises = np.diff(held.stride) > 0
+    rises[held.start[1:-1] - 1] = False  # members are in the order of the axes of their table
     if rises.any():
         raise ValueError("the strides of an auxiliary node must not increase")
-    arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
-    scopes = [model.edges[pairs].astype(np.int64).ravel(), aux.member]
+    arity = np.concatenate([np.full(len(pairs), 2), held.arity]).astype(np.int64)
+    scopes = [model.edges[pairs].astype(np.int64).ravel(), held.variable]
     tables, joint = lower_tables(model, pairs, deadline), model.unary[split:]
     return FlatModel(
         model.num_labels[:n].astype(np.int64),
@@ -207,10 +207,10 @@ def elimination_order(
     if isinstance(model, FlatModel):
         shape = model.num_labels, model.scope_start, model.scope
     else:
-        n, aux = model.num_variables, model.auxiliaries
+        n, held = model.num_variables, model.memberships
         pairs = model.edges[(model.edges < n).all(axis=1)].astype(np.int64)
-        start = np.concatenate([2 * np.arange(len(pairs)), 2 * len(pairs) + aux.start])
-        scope = np.concatenate([pairs.ravel(), aux.member]).astype(np.int64)
+        start = np.concatenate([2 * np.arange(len(pairs)), 2 * len(pairs) + held.start])
+        scope = np.concatenate([pairs.ravel(), held.variable]).astype(np.int64)
         shape = model.num_labels[:n].astype(np.int64), start.astype(np.int64), scope
     entries, stored, order = core.elimination_order(*shape, limit, deadline, tries)
     return EliminationOrder(entries, stored, np.array(order, np.int64))

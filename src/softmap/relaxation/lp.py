@@ -190,7 +190,7 @@ def read_solution(model: Model | Network, source: Source) -> Imported:
 
 def _labels(model: Network, marginals: Floats) -> NDArray[np.int64] | None:
     """Return the labels of weight one, or None if a variable has no such label."""
-    count = model.num_visible
+    count = len(model.visible_counts)
     best = np.zeros(count, dtype=np.int64)
     for i in range(count):
         own = marginals[model.node_slice(i)]

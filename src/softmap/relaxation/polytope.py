@@ -76,15 +76,14 @@ class _Tie:
 
 
 def _ties(model: Network) -> list[_Tie]:
-    aux = model.auxiliaries
-    arity = np.diff(aux.start)
+    arity = model.memberships.arity
     return [_tie(model, t, np.flatnonzero(arity > t)) for t in range(arity.max(initial=0))]
 
 
 def _tie(model: Network, t: int, which: NDArray[np.int64]) -> _Tie:
-    aux = model.auxiliaries
-    node = model.num_variables + which
-    member, stride = aux.member[aux.start[which] + t], aux.stride[aux.start[which] + t]
+    held, node = model.memberships, model.num_variables + which
+    row = held.start[which] + t
+    member, stride = held.variable[row], held.stride[row]
     sizes, counts = model.num_labels[node], model.num_labels[member]
     start = np.cumsum(counts) - counts
     local = within(sizes)

@@ -132,10 +132,10 @@ def search_memory(model: Network, entries: int, entry: int, edge: int) -> float:
 
 def _what_fits(model: Network, room: int, tuning: Tuning) -> str:
     """Advice on what fits into `room` bytes: a smaller model, or several processes."""
-    variables = int(max(0, room) / memory_needed(model, tuning) * model.num_visible)
+    variables = int(max(0, room) / memory_needed(model, tuning) * len(model.visible_counts))
     if variables == 0:
         return f"a run of any model takes {tuning.of(MemoryEstimate).small:,} bytes and more"
     return (
-        f"a model of about {variables:,} of its {model.num_visible:,} variables fits; "
+        f"a model of about {variables:,} of its {len(model.visible_counts):,} variables fits; "
         "softmap.scale.distributed spreads a model over processes"
     )

@@ -49,7 +49,7 @@ ARRAYS = ("labels", "lam", "messages")
 Floats = NDArray[np.float64]
 
 
-@later("lam", "messages")
+@later("lam", "messages", "point")
 @dataclass(frozen=True, eq=False)
 class Result(Gaps):
     """A labelling, a certified bound, a point of the local polytope, and how they were found.
@@ -118,7 +118,7 @@ class Result(Gaps):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickling, with all lazy attributes computed."""
-        return made(self, "lam", "messages")
+        return made(self, "lam", "messages", "point")
 
     def __getitem__(self, variable: Any) -> Any:
         """Return the state of a variable, given by name, number or position in the grid."""
@@ -184,7 +184,7 @@ class Result(Gaps):
         `primal`, `lp_bound` and the marginals belong to the relaxation without clusters.
         """
         network = self.model.network
-        labels = network.with_running(self.labels) if self.found else None
+        labels = network.lowered(self.labels) if self.found else None
         return self.proof.point(network, labels)
 
     def marginals(self, eta: float) -> SoftMarginals:
@@ -268,7 +268,7 @@ class Result(Gaps):
         if flag("with_model", with_model):
             from softmap.io.npz import model_arrays
 
-            arrays |= {f"model/{name}": a for name, a in model_arrays(self.model.network).items()}
+            arrays |= {f"model/{name}": a for name, a in model_arrays(self.model).items()}
         write_archive(checked_path(path), header | {"digest": digest(header, arrays)}, arrays)
 
     def __eq__(self, other: object) -> bool:
@@ -299,7 +299,7 @@ class Result(Gaps):
 def point_arrays(point: PrimalPoint) -> Arrays:
     """Return a point as arrays by name, without its model."""
     nodes = None if point.nodes is None else point.node_marginals()
-    labels = None if point.labels is None else point.model.with_running(point.labels)
+    labels = None if point.labels is None else point.model.lowered(point.labels)
     optional = {"nodes": nodes, "labels": labels, "coupling": point.coupling}
     given = {name: array for name, array in optional.items() if array is not None}
     return {"eta": np.asarray(point.eta), **given}

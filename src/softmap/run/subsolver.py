@@ -473,4 +473,4 @@ def pairs_only(problem: Problem) -> bool:
 def two_labels(problem: Problem) -> bool:
     """Whether no variable has more than two labels."""
     model = problem.model
-    return bool((model.num_labels[: model.num_visible] <= 2).all())
+    return bool((model.visible_counts <= 2).all())

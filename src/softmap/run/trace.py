@@ -240,7 +240,7 @@ class Snapshot(Gaps):
 
 def _own(model: Model, labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a read-only copy of the labels: users could make a view writeable."""
-    own = labels[: model.num_visible].copy()
+    own = labels[: model.n].copy()
     own = own if model.shape is None else own.reshape(model.shape)
     own.flags.writeable = False
     return own

@@ -112,7 +112,7 @@ class WarmStart:
         known, best = self.result, judge.best
         if known is None:
             return
-        best.offer_labels(self.problem.given.with_running(np.ravel(known.labels)))
+        best.offer_labels(self.problem.given.lowered(np.ravel(known.labels)))
         self._recall_point(judge, known)
         if not self.same:
             priced = best.labels, best.energy
@@ -178,7 +178,7 @@ def _is_labelling(model: Network, given: Any) -> bool:
         array = np.asarray(plain(given))
     except Exception:  # of any type: said to be no λ in a moment
         return False
-    return array.dtype.kind in "iu" and array.size in (model.num_visible, model.num_variables)
+    return array.dtype.kind in "iu" and model.is_labelling(array.size)
 
 
 def warm_start(problem: Problem, given: Any, tuning: Tuning) -> WarmStart | None:
@@ -210,13 +210,7 @@ def _same(ours: Network, theirs: Network) -> bool:
 
 def _fits(problem: Problem, result: Result) -> bool:
     """Whether an earlier result has the variables and edges of this model."""
-    ours, theirs = problem.given, result.model.network
-    return (
-        ours.num_variables == theirs.num_variables
-        and ours.num_visible == theirs.num_visible
-        and np.array_equal(ours.num_labels, theirs.num_labels)
-        and np.array_equal(ours.edges, theirs.edges)
-    )
+    return problem.given.has_graph_of(result.model.network)
 
 
 def _check(problem: Problem, result: Result) -> None:

@@ -191,7 +191,7 @@ def _by_elimination(
     short = (
         order.found
         and not problem.given.has_chains  # labellings are counted with those of chain variables
-        and most * model.num_visible <= MBEST.chosen
+        and most * model.n <= MBEST.chosen
         and (room is None or MBEST.entry_bytes * order.stored <= room)
     )
     if not short:
@@ -263,7 +263,7 @@ def _sorted(model: Model, found: list[tuple[Ints, float]]) -> list[tuple[Ints, f
 
 def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabelling:
     energy = float(model.energy(labels))
-    labels = labels[: model.num_visible]
+    labels = labels[: model.n]
     bound = min(bound, energy)
     proved = relative_gap(energy - bound, model_unit(model.network, bound)) <= gap
     shaped = labels if model.shape is None else labels.reshape(model.shape)
@@ -287,7 +287,7 @@ def _apart(first: Result, distance: int, deadline: core.Deadline) -> Iterator[tu
             return
         labels = min(options, key=problem.scaled.energy)
         bound = max(bound, problem.bound_back(proved))  # bounds do not decrease with the rank
-        earlier.append(labels[: problem.scaled.num_visible])
+        earlier.append(problem.scaled.visible(labels))
         yield earlier[-1], bound
 
 
@@ -296,9 +296,9 @@ def _moved(model: Network, earlier: list[Ints], distance: int) -> Ints | None:
 
     The cost of a change is estimated from pairwise costs, for each change separately.
     """
-    last, n = earlier[-1], model.num_visible
-    cost = model.unary[: model.node_offset[n]].copy()
-    for e in np.flatnonzero((model.edges < n).all(axis=1)).tolist():
+    last, n = earlier[-1], len(model.visible_counts)
+    cost = model.visible_unary.copy()
+    for e in model.inner_edges.tolist():
         i, j = model.edges[e].tolist()
         table = model.table(e)
         cost[model.node_slice(i)] += table[:, last[j]]

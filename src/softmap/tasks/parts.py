@@ -96,7 +96,7 @@ class Partition:
         self._whole = True  # whether every labelling is in one of the parts
         self._lost = math.inf  # lower bound of the parts in which no labelling was found
         self._proof, self.searched, self.recorded = proof, list[Searched](), True
-        labels = model.with_running(first.labels)
+        labels = model.lowered(first.labels)
         self._begin(Part(labels, 0, frozenset(), first.bound, labels, first.energy))
 
     def __iter__(self) -> Iterator[tuple[Ints, float]]:
@@ -228,7 +228,7 @@ class Partition:
             return None
         tried = np.repeat(part.start[None], len(allowed), axis=0)
         tried[:, i] = allowed
-        tried = self.problem.model.with_running(tried[:, : self.problem.model.num_visible])
+        tried = self.problem.model.consistent(tried)
         energies = self.problem.given.energy(tried)
         best = int(np.argmin(energies))
         return tried[best] if math.isfinite(energies[best]) else None
@@ -265,7 +265,7 @@ class PartBounds:
         total = float(np.maximum.reduceat(size, model.node_offset[:-1]).sum())
         bound = dual_bound(model, lam)  # may be large beside all costs: it has the constant
         self.base = bound - 4 * EPS * terms * (total + abs(bound))  # minus all rounding errors
-        margins = [self._margin(i) for i in range(model.num_visible)]
+        margins = [self._margin(i) for i in range(len(model.visible_counts))]
         self.order = np.argsort(margins, kind="stable")
         self._labels: Ints | None = None
 

@@ -169,7 +169,7 @@ def _maxima(model: Model, sum_over: Any, query: Any) -> Ints:
     """Return the variables that are not summed over, in increasing order."""
     if (sum_over is None) == (query is None):
         raise OptionError("expected either sum_over, the variables to sum over, or query, the rest")
-    summed = np.zeros(model.num_visible, bool)
+    summed = np.zeros(model.n, bool)
     if query is None:
         summed[_variables(model, "sum_over", sum_over)] = True
     else:
@@ -198,10 +198,10 @@ def _variables(model: Model, argument: str, listed: Any) -> list[int]:
     for name in listed:
         if model.names is not None and isinstance(name, Hashable) and name in model.names.place:
             places.append(model.names.place[name])
-        elif isinstance(name, int | np.integer) and 0 <= name < model.num_visible:
+        elif isinstance(name, int | np.integer) and 0 <= name < model.n:
             places.append(int(name))
         else:
-            raise wrong(argument, name, f"{expected}; the model has {model.num_visible}")
+            raise wrong(argument, name, f"{expected}; the model has {model.n}")
     return places
 
 

@@ -115,7 +115,7 @@ class AssignmentCosts:
 
 def _shape(model: Network, shape: Ints) -> tuple[int, int, int]:
     n, d, exponent = (int(x) for x in shape) if len(shape) == 3 else (0, 0, 0)
-    if n != model.num_visible or not n <= d <= MOST_LABELS or abs(exponent) > 5000:
+    if n != len(model.visible_counts) or not n <= d <= MOST_LABELS or abs(exponent) > 5000:
         raise Rejected("the numbers of variables and labels are not those of a permutation")
     if int(model.num_labels[:n].max(initial=0)) > d:
         raise Rejected("a variable has more labels than the permutation")

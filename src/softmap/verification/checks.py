@@ -173,7 +173,7 @@ def _ulp(value: float) -> float:
 
 def _labels(result: Result) -> Any:
     model, labels = result.model, np.asarray(result.labels).reshape(-1)
-    counts = model.num_labels[: model.num_visible]
+    counts = model.num_labels
     if labels.shape != counts.shape or labels.dtype.kind not in "iu":
         raise ValueError(f"expected {len(counts)} whole numbers as labels")
     if ((labels < 0) | (labels >= counts)).any():

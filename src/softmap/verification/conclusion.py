@@ -98,11 +98,7 @@ class Conclusion:
 
 def energy_terms(model: Network, labels: NDArray[np.int64]) -> list[float]:
     """List the cost terms of a labelling of the variables; their sum is the energy."""
-    states = np.asarray(labels, dtype=np.int64)
-    if model.has_chains:
-        states = model.running.follow(states)
-    if model.has_factors:
-        states = np.concatenate([states, model.auxiliaries.states(states)])
+    states = model.complete(np.asarray(labels, dtype=np.int64))
     terms: list[float] = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]
     for first, last, potential in model.groups():
         ends = states[model.edges[first:last]]
@@ -112,7 +108,7 @@ def energy_terms(model: Network, labels: NDArray[np.int64]) -> list[float]:
 
 def exact_energy(model: Network, labels: Ints) -> Fraction:
     """The exact cost of a labelling; raise `Rejected` if it is none or violates a constraint."""
-    counts = model.num_labels[: model.num_visible]
+    counts = model.visible_counts
     if labels.shape != counts.shape or ((labels < 0) | (labels >= counts)).any():
         raise Rejected("expected one label for each variable")
     terms = energy_terms(model, labels)

@@ -67,7 +67,7 @@ class Given(NamedTuple):
 
 def flat_model(model: Network) -> Flat:
     """Return the model without auxiliary nodes; products are rounded down to float64."""
-    n, aux, labels = model.num_variables, model.auxiliaries, model.num_labels.tolist()
+    n, held, labels = model.num_variables, model.memberships, model.num_labels.tolist()
     costs = np.where(allowed_states(model), model.unary, np.inf)
     unary = np.split(costs, model.node_offset[1:-1])
     tables = lower_tables(model)
@@ -76,11 +76,11 @@ def flat_model(model: Network) -> Flat:
         raise Rejected("a factor is tied to its variables by more than hard constraints")
     pairs = np.flatnonzero(inner).tolist()
     factors = [(tuple(model.edges[e].tolist()), tables[e]) for e in pairs]
-    for a in range(len(aux)):
-        own = slice(aux.start[a], aux.start[a + 1])
-        scope = tuple(aux.member[own].tolist())
+    for a in range(len(held.arity)):
+        own = slice(held.start[a], held.start[a + 1])
+        scope = tuple(held.variable[own].tolist())
         rest = [math.prod(labels[i] for i in scope[k + 1 :]) for k in range(len(scope))]
-        if rest != aux.stride[own].tolist():
+        if rest != held.stride[own].tolist():
             raise Rejected("joint states of a factor are not in the order of a table")
         factors.append((scope, unary[n + a].reshape([labels[i] for i in scope])))
     return Flat(unary[:n], factors, Fraction(model.constant))

@@ -73,7 +73,7 @@ class RankedProof:
     def __init__(
         self, model: Network, exponent: int, effort: Limits, order: Ints, labels: Ints
     ) -> None:
-        n = model.num_visible
+        n = len(model.visible_counts)
         if not np.array_equal(np.sort(order), np.arange(n)) or not n or len(labels) % n:
             raise Rejected("the order of the variables is none")
         rows = labels.reshape(-1, n)
@@ -218,7 +218,7 @@ class _RankedDual:
     def __init__(self, model: Network, order: Ints, lam: NDArray[np.float64]) -> None:
         if len(lam) != model.half_offset[-1] or not np.isfinite(lam).all():
             raise Rejected("λ is not a finite number for every half-edge")
-        rest, costs = reduced_costs(model, lam, model.num_visible)
+        rest, costs = reduced_costs(model, lam, len(model.visible_counts))
         every = [rest, *(c for block in costs for c in block if c is not None)]
         self._shift = max(one.denominator.bit_length() for one in every) - 1
         whole = [[None if c is None else self._units(c) for c in costs[i]] for i in order.tolist()]

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -105,13 +105,13 @@ def _region(node: int, scope: Scope, labels: list[int]) -> Region:
 
 def _factors(model: Network) -> list[Region]:
     """Return the auxiliary nodes of factors as regions."""
-    aux = model.auxiliaries
-    spans = [slice(aux.start[a], aux.start[a + 1]) for a in range(len(aux))]
+    held = model.memberships
+    spans = [slice(*pair) for pair in pairwise(held.start.tolist())]
     return [
         Region(
             model.num_variables + a,
-            tuple(aux.member[own].tolist()),
-            tuple(aux.stride[own].tolist()),
+            tuple(held.variable[own].tolist()),
+            tuple(held.stride[own].tolist()),
         )
         for a, own in enumerate(spans)
     ]

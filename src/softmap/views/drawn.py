@@ -41,7 +41,7 @@ def is_image(model: Network) -> bool:
 
 def label_colours(model: Network) -> Colours:
     """One colour per label: from dark to bright if labels are ordered, else distinct hues."""
-    count = int(model.num_labels[: model.num_visible].max())
+    count = int(model.visible_counts.max())
     ordered = any(p.family.startswith("truncated") for p in model.potentials)
     return palette(count) if ordered or count > 256 else nominal(count)
 
@@ -113,7 +113,7 @@ def _between(model: Network, shown: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _dot(model: Network, i: int, labels: Labels | None, doubt: Floats | None) -> Dot:
-    if i >= model.num_visible:
+    if i >= len(model.visible_counts):
         return Dot((90, 90, 90), factor=True, title="a factor over three or more variables")
     name = variable_name(model, i)
     unsure = 0.0 if doubt is None else float(doubt[i])
@@ -175,8 +175,8 @@ def _picture(model: Network) -> str:
 
 def _cheapest(model: Network) -> Labels:
     """The label of lowest unary cost of each variable."""
-    begin = model.node_offset[: model.num_visible]
-    counts = model.num_labels[: model.num_visible]
+    begin = model.node_offset[: len(model.visible_counts)]
+    counts = model.visible_counts
     found = np.zeros(len(counts), dtype=np.int64)
     for size in np.unique(counts):
         rows = np.flatnonzero(counts == size)

@@ -92,14 +92,14 @@ def render(
 def _subject(result: Subject) -> str:
     """Return a description of the model: an image or a graph, and its size."""
     model = result.model
-    counts = model.num_labels[: model.num_visible]
+    counts = model.num_labels
     labels = (
         f"{counts.max()} labels" if counts.min() == counts.max() else f"up to {counts.max()} labels"
     )
     if is_image(model.network):
         assert model.shape is not None
         return f"{model.shape[0]} × {model.shape[1]} pixels, {labels}"
-    return f"{model.num_visible:,} variables, {labels}"
+    return f"{model.n:,} variables, {labels}"
 
 
 def _asset(name: str) -> str:
@@ -211,7 +211,7 @@ def likeliest(
 
 def _variables(result: Subject) -> dict[str, Any]:
     model = result.model
-    count = model.num_visible
+    count = model.n
     kept = int(min(LIMITS.states, model.num_labels[:count].max()))
     state, mass = likeliest(result.node_marginals, model.network.node_offset[: count + 1], kept)
     grid = model.shape if model.shape is not None and len(model.shape) == 2 else None

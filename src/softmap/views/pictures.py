@@ -64,7 +64,7 @@ def pictures(result: Subject, given: Any = None, answer: Any = None) -> str:
 def doubt(result: Subject) -> Floats:
     """1 minus the largest LP value of each variable; 0 if the relaxation decides it."""
     model = result.model
-    begin = model.network.node_offset[: model.num_visible + 1]
+    begin = model.network.node_offset[: model.n + 1]
     largest = np.maximum.reduceat(result.node_marginals[: begin[-1]], begin[:-1])
     unsure = np.clip(1.0 - largest, 0.0, 1.0)
     return np.where(unsure > SHOWN.fractional, unsure, 0.0)
@@ -179,8 +179,8 @@ def _cover(result: Subject, scopes: tuple[tuple[int, ...], ...]) -> str:
     if not is_image(model.network):
         return ""
     members = np.concatenate([np.asarray(scope, dtype=np.int64) for scope in scopes])
-    held: NDArray[np.int64] = np.bincount(members, minlength=model.num_visible)
-    covered = held[: model.num_visible].reshape(model.shape)
+    held: NDArray[np.int64] = np.bincount(members, minlength=model.n)
+    covered = held[: model.n].reshape(model.shape)
     most = int(covered.max())
     pale = washed(label_image(model.network, result.labels))
     image = tinted(pale, np.sqrt(covered / max(1, most)))

@@ -221,7 +221,7 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
     figure = empty_figure(12.0 if picture else 8.5, 3.6)
     axes = list(figure.subplots(1, 3 if picture else 2))
     if picture:
-        count = int(result.model.num_labels[: result.model.num_visible].max())
+        count = int(result.model.num_labels.max())
         axes[0].set(title="labelling")
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
     values, gaps = axes

@@ -193,7 +193,7 @@ def test_convert_writes_programs(uai, tmp_path, capsys):
         assert b"x0_0" in (tmp_path / target).read_bytes()
     assert main(["convert", str(uai), str(tmp_path / "m.cfn"), "--integer"]) == 2
     assert "--integer" in capsys.readouterr().err
-    assert softmap.read(uai).num_variables
+    assert softmap.read(uai).network.num_variables
 
 
 def test_convert_keeps_the_energies(uai, tmp_path, capsys):

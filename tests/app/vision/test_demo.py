@@ -87,9 +87,9 @@ def test_own_pictures_are_taken_and_made_smaller(name, tmp_path):
     options = demos.DemoOptions(image=tmp_path / "own.png", size=30, labels=3)
     demo = demos.build(name, options)
     channels = 3 if name == "denoise" else 1
-    assert demo.model.num_variables == 20 * 30 * channels
+    assert demo.model.network.num_variables == 20 * 30 * channels
     assert "made smaller, from 40 × 60: --size 60 keeps" in demo.story
-    assert demo.paint(np.zeros(demo.model.num_variables, int)).shape == (20, 30, 3)
+    assert demo.paint(np.zeros(demo.model.network.num_variables, int)).shape == (20, 30, 3)
 
 
 def test_stereo_wants_two_pictures_of_one_size(tmp_path):

@@ -15,7 +15,7 @@ class Passes:
     def __init__(self, model, level):
         self.model, self.level = model, level
         self.node = model.edges.reshape(-1)
-        self.costs = np.split(model.unary, model.node_offset[1:-1])
+        self.costs = np.split(model.unary, model.network.node_offset[1:-1])
         self.msg = [np.zeros(model.num_labels[i]) for i in self.node]
         self.prev = [m.copy() for m in self.msg]
         self.shift = np.zeros(2 * model.m)
@@ -35,7 +35,7 @@ class Passes:
         return table if h % 2 == 0 else table.T
 
     def _table(self, e):
-        for first, last, potential in self.model.groups():
+        for first, last, potential in self.model.network.groups():
             if first <= e < last:
                 i, j = self.model.edges[e]
                 rows, cols = (int(self.model.num_labels[k]) for k in (i, j))

@@ -108,7 +108,7 @@ def test_a_joint_model_costs_the_sum_of_its_parts(family):
         labels = [np.minimum(x, model.num_labels - 1) for model in models]
         total = sum(m.energy(y) - m.constant for m, y in zip(models, labels, strict=True))
         assert whole.model.energy(np.concatenate(labels)) == pytest.approx(total)
-    assert whole.half_state[-1] == sum(int(model.half_offset[-1]) for model in models)
+    assert whole.half_state[-1] == sum(int(model.network.half_offset[-1]) for model in models)
 
 
 def test_scales_of_all_models_are_those_of_each():

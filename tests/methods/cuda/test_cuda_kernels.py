@@ -38,7 +38,7 @@ def level_of(engine):
 
 
 def run(model, dtype, eta=8.0, passes=7):
-    engine = DeviceEngine(model, HostDevice(), dtype, averaging=True, keeping=True)
+    engine = DeviceEngine(model.network, HostDevice(), dtype, averaging=True, keeping=True)
     engine.start()
     engine.clock.set_eta(eta, 10.0)
     engine.passes(passes)
@@ -185,29 +185,32 @@ def test_the_value_of_the_smoothed_dual_is_that_of_the_twin():
 
 @given(models(max_n=6))
 def test_tiles_hold_every_node_and_half_edge_once(model):
-    level = levels_of(model)
-    tiling = Tiling.of(model, level)
+    level = levels_of(model.network)
+    tiling = Tiling.of(model.network, level)
     assert len(np.unique(tiling.place)) == model.n
     assert len(np.unique(tiling.slot)) == 2 * model.m
     assert (tiling.mate[tiling.slot] == tiling.slot.reshape(-1, 2)[:, ::-1].reshape(-1)).all()
     assert tiling.tiles["used"].sum() == model.n
     of = tiling.group_tile[tiling.slot // LANES]
-    assert (of == tiling.place[model.graph.node] // LANES).all()
+    assert (of == tiling.place[model.network.graph.node] // LANES).all()
     assert (level[model.edges[:, 0]] != level[model.edges[:, 1]]).all()
 
 
 @given(models(max_n=6))
 def test_half_edges_of_a_node_go_by_direction_level_and_neighbour(model):
-    level, graph = levels_of(model), model.graph
-    number, early = np.empty(2 * model.m, dtype=np.int32), np.empty(model.n, dtype=np.int32)
+    level, graph = levels_of(model.network), model.network.graph
+    number, early = (
+        np.empty(2 * model.network.m, dtype=np.int32),
+        np.empty(model.network.n, dtype=np.int32),
+    )
     core.order_halves(graph.node, graph.start, graph.half, level, level, number, early)
     far = graph.node.reshape(-1, 2)[:, ::-1].reshape(-1)
     later = level[far] > level[graph.node]
     order = np.lexsort([far, level[far], later, graph.node])
-    expected = np.empty(2 * model.m, dtype=np.int64)
-    expected[order] = np.arange(2 * model.m) - graph.start[graph.node[order]]
+    expected = np.empty(2 * model.network.m, dtype=np.int64)
+    expected[order] = np.arange(2 * model.network.m) - graph.start[graph.node[order]]
     assert (number == expected).all()
-    assert (early == np.bincount(graph.node[~later], minlength=model.n)).all()
+    assert (early == np.bincount(graph.node[~later], minlength=model.network.n)).all()
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=50))
@@ -219,10 +222,10 @@ def test_keys_are_ordered_stably(keys):
 
 @given(models(max_n=6))
 def test_links_hold_every_message_once_and_levels_send_along_all_edges(model):
-    level = levels_of(model)
-    tiling = Tiling.of(model, level)
-    links = TileLinks.of(tiling, model.edges)
-    m, node = model.m, model.graph.node
+    level = levels_of(model.network)
+    tiling = Tiling.of(model.network, level)
+    links = TileLinks.of(tiling, model.network.edges)
+    m, node = model.network.m, model.network.graph.node
     where = links.where[tiling.slot].astype(np.int64)
     assert sorted(where.tolist()) == list(range(2 * m))
     assert (links.receiver[where] == tiling.place[node]).all()
@@ -249,35 +252,37 @@ def test_random_graphs_with_tables_have_their_messages_by_edge():
 
 def test_grids_go_by_cyclic_diagonals_and_other_graphs_in_order():
     grid = softmap.generators.potts_grid(40, 30, 2)
-    assert (levels_of(grid) == np.add.outer(np.arange(40), np.arange(30)).ravel() % 16).all()
+    assert (
+        levels_of(grid.network) == np.add.outer(np.arange(40), np.arange(30)).ravel() % 16
+    ).all()
     tree = softmap.generators.random_tree(200, seed=1)
-    assert (levels_of(tree) == tree.graph.levels(np.arange(200))).all()
+    assert (levels_of(tree.network) == tree.network.graph.levels(np.arange(200))).all()
     path = np.stack([np.arange(1999), np.arange(1, 2000)], axis=1)
     chain = softmap.Model(np.zeros((2000, 2)), path, softmap.Potts(np.ones(1999)))
-    assert levels_of(chain).max() == 1
+    assert levels_of(chain.network).max() == 1
     cyclic = softmap.generators.erdos_renyi(400, 2, seed=1)
-    assert (levels_of(cyclic) == cyclic.graph.colouring()).all()
+    assert (levels_of(cyclic.network) == cyclic.network.graph.colouring()).all()
 
 
 def test_what_the_device_cannot_price_is_left_to_the_host():
     assert judged_on_device(shaped("potts"))
-    assert not judged_on_device(softmap.generators.ragged_constrained(12, seed=1))
+    assert not judged_on_device(softmap.generators.ragged_constrained(12, seed=1).network)
 
 
 def decoded_by_levels(model, lam, level):
     """The labels of least cost given later levels, and messages -λ from earlier ones."""
     labels = np.full(model.n, -1)
     for i in sorted(range(model.n), key=lambda i: -level[i]):
-        cost = model.unary[model.node_offset[i] : model.node_offset[i + 1]].copy()
+        cost = model.unary[model.network.node_offset[i] : model.network.node_offset[i + 1]].copy()
         for e, ends in enumerate(model.edges):
             for side in (0, 1):
                 if ends[side] != i:
                     continue
                 other, h = ends[1 - side], 2 * e + side
                 if level[other] < level[i]:
-                    cost -= lam[model.half_offset[h] : model.half_offset[h + 1]]
+                    cost -= lam[model.network.half_offset[h] : model.network.half_offset[h + 1]]
                 else:
-                    table = model.table(e)
+                    table = model.network.table(e)
                     cost += (table.T if side else table)[:, labels[other]]
         labels[i] = np.flatnonzero(cost <= cost.min() + 1e-5 * np.abs(lam).max())[0]
     return labels

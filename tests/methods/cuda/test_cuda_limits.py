@@ -113,7 +113,7 @@ def test_a_run_ends_at_its_limit_while_kernels_are_compiled(goal, compiled, capl
     result = softmap.solve(model, backend="cuda", goal=goal, time_limit=0.2)
     assert result.status is Status.TIME_LIMIT
     assert result.sweeps == 0
-    assert result.bound >= dual_bound(model, np.zeros(model.half_size))
+    assert result.bound >= dual_bound(model, np.zeros(model.network.half_size))
     assert result.energy == model.energy(result.labels)
     assert softmap.verify(result).holds
     assert "not ready in time" in caplog.text
@@ -192,7 +192,7 @@ def test_passes_end_at_a_deadline_while_their_kernels_are_compiled(compiled):
     gate.open()
     method.step(state, 5)
     assert state.passes == 10
-    assert method.propose(state).lam.shape == (model.half_size,)
+    assert method.propose(state).lam.shape == (model.network.half_size,)
 
 
 def test_a_run_that_had_no_device_in_time_is_not_stored(compiled, tmp_path):
@@ -244,9 +244,9 @@ def test_the_last_check_of_a_large_model_leaves_its_arrays_on_the_device(place, 
 def test_a_point_that_was_handed_out_stays_what_it_was(place):
     """Its κ is copied from the device when it is read, or before a better point replaces it."""
     model = softmap.generators.random_grid(7, 8, 3, seed=1)
-    best = Best(Problem.plain(model))
+    best = Best(Problem.plain(model.network))
     method = CudaAnneal()
-    state = method.init(model, None, 0)
+    state = method.init(model.network, None, 0)
     judge = method.judge_by(Judge(best))
     for count in (5, 50):
         method.step(state, count)

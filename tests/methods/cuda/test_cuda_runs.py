@@ -46,7 +46,7 @@ def test_the_lp_is_solved_as_on_the_processor(name, dtype, place):
 def test_passes_stop_at_a_deadline_between_launches(place):
     model = GRIDS["potts"]()
     method, other = CudaAnneal(), CudaAnneal()
-    state, whole = method.init(model, None, 0), other.init(model, None, 0)
+    state, whole = method.init(model.network, None, 0), other.init(model, None, 0)
     deadline = stopping(4)  # the fourth look of `step`, before a pass
     method.step(state, 1000, deadline)
     assert 0 < state.passes < 1000
@@ -190,7 +190,7 @@ def test_a_missing_cupy_is_said_before_anything_else(monkeypatch):
 def test_a_model_that_does_not_fit_says_how_many_bytes_it_needs(host, monkeypatch):
     monkeypatch.setattr(host, "room", lambda: 1000)
     with pytest.raises(OptionError, match=r"needs [\d,]+ bytes on the device, and 1,000 are free"):
-        DeviceEngine(GRIDS["potts"](), host)
+        DeviceEngine(GRIDS["potts"]().network, host)
 
 
 def test_the_command_line_takes_a_backend(place, tmp_path):

@@ -24,7 +24,9 @@ def _random(seed: int) -> tuple[softmap.Model, float]:
 def _weights(model: softmap.Model, eta: float) -> dict[tuple[int, ...], Decimal]:
     """The probabilities of all labellings."""
     every = [*itertools.product(*map(range, model.num_labels.tolist()))]
-    costs = [sum(map(Decimal, model.cost_terms(list(x)).tolist()), Decimal(0)) for x in every]
+    costs = [
+        sum(map(Decimal, model.network.cost_terms(list(x)).tolist()), Decimal(0)) for x in every
+    ]
     weights = [(-(cost - min(costs)) * Decimal(eta)).exp() for cost in costs]
     total = sum(weights)
     return {x: weight / total for x, weight in zip(every, weights, strict=True)}

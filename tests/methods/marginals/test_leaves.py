@@ -17,7 +17,7 @@ from support.strategies import models
 
 def by_case(model, order, depth):
     """log of the sum over all labellings of each case, in the order of the cases."""
-    sizes = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    sizes = [range(int(d)) for d in model.num_labels[: model.network.num_variables]]
     sums = {}
     for labels in itertools.product(*sizes):
         key = tuple(labels[v] for v in order[::-1][:depth])
@@ -28,8 +28,8 @@ def by_case(model, order, depth):
 @settings(max_examples=20, deadline=None)
 @given(models(max_n=5, max_d=3), st.integers(0, 99), st.sampled_from([4, 9, 30]))
 def test_a_sum_is_between_its_bounds(model, seed, labellings):
-    order = np.random.default_rng(seed).permutation(model.num_variables)
-    leaves = Leaves(LogTables.of(model, 1.0), order, labellings)
+    order = np.random.default_rng(seed).permutation(model.network.num_variables)
+    leaves = Leaves(LogTables.of(model.network, 1.0), order, labellings)
     assume(leaves.depth is not None)
     cases, best = by_case(model, order, leaves.depth)
     lower, upper = leaves.sums(cases)
@@ -44,7 +44,7 @@ def test_underflow_is_no_loss_from_above():
     far = 900.0
     one, other = np.array([[0.0, far], [far, 0.0]]), np.array([[far, 0.0], [0.0, far]])
     model = softmap.Model(np.zeros((3, 2)), [[0, 1], [0, 2], [1, 2]], [one, one, other])
-    leaves = Leaves(LogTables.of(model, 1.0), np.arange(3), 4)
+    leaves = Leaves(LogTables.of(model.network, 1.0), np.arange(3), 4)
     cases, best = by_case(model, np.arange(3), 1)
     lower, upper = leaves.sums(cases)
     assert (lower <= best).all()
@@ -56,7 +56,7 @@ def test_a_search_over_leaves_ends_at_log_z(monkeypatch):
     rng = np.random.default_rng(4)
     edges = list(itertools.combinations(range(9), 2))
     model = softmap.Model(rng.normal(size=(9, 2)), edges, rng.normal(size=(36, 2, 2)))
-    logs = LogTables.of(model, 1.0)
+    logs = LogTables.of(model.network, 1.0)
     found = search.SumSearch(search.Cases(logs, np.zeros(0, np.int64), 4, Deadline(np.inf)))
     found.leaves = Leaves(logs, found.cases.order, 16)
     exact = softmap.exact_marginals(model).log_partition

@@ -20,7 +20,7 @@ NONE = np.zeros(0, np.int64)
 
 def sums(model, kept):
     """The labels of some variables, and log of the sum of exp(-energy) over the others."""
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_visible]]
+    ranges = [range(int(d)) for d in model.network.num_labels[: model.network.num_visible]]
     out = {}
     for x in itertools.product(*ranges):
         key = tuple(x[v] for v in kept)
@@ -37,7 +37,7 @@ def slack(value):
 @given(models(max_n=5, max_d=3))
 def test_mini_buckets_and_search_bound_the_sum(model):
     log_z = sums(model, ())[()]
-    logs = LogTables.of(model, 1.0)
+    logs = LogTables.of(model.network, 1.0)
     search = SumSearch(Cases(logs, NONE, 4, core.Deadline()))
     for _ in range(3):
         assert search.lower <= log_z + slack(log_z)
@@ -53,8 +53,8 @@ def test_mini_buckets_and_search_bound_the_sum(model):
 @settings(max_examples=10)
 @given(models(max_n=5, max_d=3))
 def test_marginal_map_is_enumeration(model):
-    over = range(0, model.num_visible, 2)
-    kept = tuple(range(1, model.num_visible, 2))
+    over = range(0, model.network.num_visible, 2)
+    kept = tuple(range(1, model.network.num_visible, 2))
     by_labels = sums(model, kept)
     best = max(by_labels.values())
     for options in ({}, {"table": 2, "entries": 1}, {"table": 2, "time_limit": 0.0}):
@@ -71,7 +71,7 @@ def test_marginal_map_is_enumeration(model):
 def test_cases_are_the_conditioned_model():
     """The bound of a case with nothing split is log Z of the tables with these labels."""
     model = softmap.generators.random_grid(3, 3, 3, seed=2)
-    logs = LogTables.of(model, 1.0)
+    logs = LogTables.of(model.network, 1.0)
     order = np.arange(9)
     cases = np.array([[0, 1], [2, 2], [1, 0]])
     found = MiniBuckets(logs, order, 0, 10**6, core.Deadline(), cases)
@@ -99,7 +99,7 @@ def test_tables_are_freed_on_the_way():
     from softmap.methods.marginals.exact import exact_log_partition
     from softmap.relaxation.flat import elimination_order, live_entries
 
-    logs = LogTables.of(softmap.generators.random_grid(8, 8, 2, seed=1), 1.0)
+    logs = LogTables.of(softmap.generators.random_grid(8, 8, 2, seed=1).network, 1.0)
     order = elimination_order(logs.flat, 1e9)
     assert live_entries(logs.flat, order) < order.stored / 2
     assert exact_log_partition(logs, 1e9, core.Deadline(0.0)) is None
@@ -147,7 +147,7 @@ def test_mini_buckets_look_at_the_deadline_before_every_table():
     rng = np.random.default_rng(1)
     edges = [[i, j] for i in range(n) for j in range(i)]
     model = softmap.Model(rng.normal(size=(n, d)), edges, rng.normal(size=(len(edges), d, d)))
-    logs, order = LogTables.of(model, 1.0), list(range(n))
+    logs, order = LogTables.of(model.network, 1.0), list(range(n))
     whole = MiniBuckets(logs, order, 0, d * d, core.Deadline())
     looks = 0
     while True:

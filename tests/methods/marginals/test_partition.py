@@ -11,20 +11,20 @@ from support.strategies import models
 
 
 def all_labellings(model):
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    ranges = [range(int(d)) for d in model.network.num_labels[: model.network.num_variables]]
     return np.array(list(itertools.product(*ranges)))
 
 
 def by_enumeration(model, eta):
     """log Z, and the marginals of nodes and edges, from every labelling."""
-    states = np.array([model.complete(x) for x in all_labellings(model)])
+    states = np.array([model.network.complete(x) for x in all_labellings(model)])
     logs = np.array([-eta * model.energy(x) for x in all_labellings(model)])
     log_z = np.logaddexp.reduce(logs)
     p = np.exp(logs - log_z)
-    nodes = [np.bincount(states[:, i], p, d) for i, d in enumerate(model.num_labels)]
+    nodes = [np.bincount(states[:, i], p, d) for i, d in enumerate(model.network.num_labels)]
     edges = [
-        np.bincount(states[:, i] * model.num_labels[j] + states[:, j], p, t.size)
-        for (i, j), t in zip(model.edges, model.tables(), strict=True)
+        np.bincount(states[:, i] * model.network.num_labels[j] + states[:, j], p, t.size)
+        for (i, j), t in zip(model.network.edges, model.network.tables(), strict=True)
     ]
     return log_z, np.concatenate(nodes), np.concatenate([*edges, np.zeros(0)])
 
@@ -92,7 +92,7 @@ def test_mini_buckets_are_exact_on_trees_and_rounds_help_mean_field():
 
 def test_mean_field_obeys_hard_constraints_between_blocks():
     grid = softmap.generators.random_grid(5, 5, 3, seed=2)
-    tables = np.stack(list(grid.tables()))
+    tables = np.stack(list(grid.network.tables()))
     tables[np.random.default_rng(1).uniform(size=tables.shape) < 0.05] = np.inf
     model = softmap.Model(grid.unary.reshape(-1, 3), grid.edges, tables)
     exact = softmap.exact_marginals(model).log_partition

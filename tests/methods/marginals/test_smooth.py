@@ -20,26 +20,26 @@ TREE = softmap.generators.random_tree(6, 3, seed=2)
 
 def constraints(model):
     """A of the local polytope A μ = b, written row by row over nodes and then edges."""
-    nodes, pairs = int(model.node_offset[-1]), int(model.edge_offset[-1])
+    nodes, pairs = int(model.network.node_offset[-1]), int(model.network.edge_offset[-1])
     rows = []
     for i in range(model.n):
         row = np.zeros(nodes + pairs)
-        row[model.node_slice(i)] = 1
+        row[model.network.node_slice(i)] = 1
         rows.append(row)
     for e, ends in enumerate(model.edges.tolist()):
         shape = model.num_labels[ends]
-        place = nodes + model.edge_offset[e] + np.arange(shape.prod()).reshape(shape)
+        place = nodes + model.network.edge_offset[e] + np.arange(shape.prod()).reshape(shape)
         for side, i in enumerate(ends):
             for x in range(shape[side]):
                 row = np.zeros(nodes + pairs)
                 row[place.take(x, axis=side)] = 1
-                row[model.node_offset[i] + x] -= 1
+                row[model.network.node_offset[i] + x] -= 1
                 rows.append(row)
     return np.array(rows)
 
 
 def costs(model):
-    return np.concatenate([model.unary, *(table.ravel() for table in model.tables())])
+    return np.concatenate([model.unary, *(table.ravel() for table in model.network.tables())])
 
 
 def kkt_optimum(model, eta):
@@ -83,8 +83,11 @@ def test_gradients_are_those_of_the_optimality_conditions(model):
 
 def test_gradients_are_those_of_finite_differences():
     rng, eta, h = np.random.default_rng(3), 4.0, 1e-5
-    g_nodes, g_edges = rng.normal(size=GRID.unary.size), rng.normal(size=GRID.edge_offset[-1])
-    tables = np.stack(list(GRID.tables()))
+    g_nodes, g_edges = (
+        rng.normal(size=GRID.unary.size),
+        rng.normal(size=GRID.network.edge_offset[-1]),
+    )
+    tables = np.stack(list(GRID.network.tables()))
 
     def value(du, dt):
         model = softmap.Model(GRID.unary.reshape(-1, 3) + du, GRID.edges, tables + dt)
@@ -172,6 +175,6 @@ def test_what_is_not_accurate_is_said(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(curvature, "SMOOTHING", replace(curvature.SMOOTHING, step_products=0))
     with pytest.warns(softmap.ConvergenceWarning, match="gradient"):
-        adjoint(smoothed_optimum(GRID, 2.0), GRID.unary, np.zeros(GRID.edge_offset[-1]))
+        adjoint(smoothed_optimum(GRID, 2.0), GRID.unary, np.zeros(GRID.network.edge_offset[-1]))
     with pytest.raises(softmap.OptionError, match="eta"):
         smoothed_optimum(GRID, 0.0)

@@ -102,7 +102,7 @@ def test_cycles_do_not_depend_on_the_number_of_threads():
 @pytest.mark.parametrize("seed", range(6))
 def test_a_round_adds_a_limited_number_of_messages(seed):
     model = softmap.generators.erdos_renyi(60, 2 + seed % 2, c=4.0, seed=seed)
-    tight, rng = build(model, []), np.random.default_rng(seed)
+    tight, rng = build(model.network, []), np.random.default_rng(seed)
     for _ in range(3):
         limits = ClusterSizes(messages=0)
         costs = pair_costs(tight, rng.normal(size=tight.model.half_size))
@@ -111,13 +111,13 @@ def test_a_round_adds_a_limited_number_of_messages(seed):
         sizes = [len(scope) * model.num_labels[list(scope)].prod() for scope in found[0]]
         assert 0 < sum(sizes) <= tight.model.half_size
         assert not {*found[0]} & {*tight.clusters}
-        tight = build(model, [*tight.clusters, *found[0]])
+        tight = build(model.network, [*tight.clusters, *found[0]])
 
 
 def test_all_faces_of_a_grid_are_added_at_once():
     edges = softmap.generators.grid_edges(6, 7)
     model = softmap.Model(np.zeros((42, 2)), edges, softmap.Potts(np.ones(len(edges))))
-    tight = build(model, [])
+    tight = build(model.network, [])
     costs = pair_costs(tight, np.zeros(tight.model.half_size))
     assert len(finish(select(tight, costs, ClusterSizes(), 0.0))) == 30
     states = ClusterSizes(states=int(tight.model.num_labels[tight.base.n :].sum()) + 20 * 16)
@@ -129,14 +129,14 @@ def test_all_faces_of_a_grid_are_added_at_once():
 @pytest.mark.parametrize("seed", range(12))
 def test_tables_of_pairs_are_sums_over_their_edges(seed, hard):
     model = random_model(("tables", "mix", "factors")[seed % 3], seed, hard=hard)
-    tight = build(model, random_clusters(model, seed) if seed % 2 else [])
+    tight = build(model.network, random_clusters(model, seed) if seed % 2 else [])
     lam = random_lam(tight.model, seed)
     graph, tables = clusters.empty_tables(tight, 64)
     expected = tables.copy()
     clusters.add_edges(tight, lam, graph, tables)
     for e in range(len(tight.kept)):
         i, j = tight.model.edges[e].astype(np.int64)
-        if max(i, j) >= model.num_variables:
+        if max(i, j) >= model.network.num_variables:
             continue
         u, v = (tight.model.half_slice(2 * e + side) for side in (0, 1))
         table = tight.model.table(e) + lam[u][:, None] + lam[v]
@@ -151,13 +151,13 @@ def test_tables_of_pairs_are_sums_over_their_edges(seed, hard):
 @pytest.mark.parametrize("seed", range(20))
 def test_gains_are_those_of_brute_force(seed):
     model = random_model(("tables", "mix", "factors")[seed % 3], seed, hard=False)
-    tight = build(model, random_clusters(model, seed) if seed % 2 else [])
+    tight = build(model.network, random_clusters(model, seed) if seed % 2 else [])
     costs = pair_costs(tight, random_lam(tight.model, seed))
     for cycles in finish(short_cycles(costs.graph, limits=SIZES)):
         for cycle, gain in zip(cycles, cycle_gains(costs, cycles), strict=True):
             ring = list(zip(cycle, np.roll(cycle, -1), strict=True))
             tables = [table_of(costs, i, j) for i, j in ring]
-            labels = [range(model.num_labels[i]) for i in cycle]
+            labels = [range(model.network.num_labels[i]) for i in cycle]
             joint = min(
                 sum(t[x[k], x[(k + 1) % len(x)]] for k, t in enumerate(tables))
                 for x in product(*labels)
@@ -169,25 +169,25 @@ def test_gains_are_those_of_brute_force(seed):
 def test_a_cluster_raises_the_lp_by_its_gain_at_least(seed):
     model = softmap.generators.erdos_renyi(8, 2, c=2.0, seed=seed)
     solution = lp.solve(model)
-    costs = pair_costs(build(model, []), solution.lam)
+    costs = pair_costs(build(model.network, []), solution.lam)
     for cycles in finish(short_cycles(costs.graph, limits=SIZES)):
         for cycle, gain in zip(cycles.tolist(), cycle_gains(costs, cycles), strict=True):
             assert gain >= -1e-9
             if gain > 1e-6:
                 scopes = cluster_scopes(np.array([cycle]), model.num_labels, model.n, whole=0)
-                tight = build(model, scopes)
+                tight = build(model.network, scopes)
                 value = lp.solve(tight.model).value
-                assert value >= dual_bound(model, solution.lam) + gain - 1e-6
+                assert value >= dual_bound(model.network, solution.lam) + gain - 1e-6
 
 
 def test_hard_constraints_may_forbid_a_cycle():
     equal = softmap.Potts([np.inf] * 3)
     model = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], equal)
-    costs = pair_costs(build(model, []), np.zeros(int(model.half_offset[-1])))
+    costs = pair_costs(build(model.network, []), np.zeros(int(model.network.half_offset[-1])))
     assert cycle_gains(costs, np.array([[0, 1, 2]])) == pytest.approx([0.0])
     unequal = softmap.Tables(np.array([[[np.inf, 0.0], [0.0, np.inf]]] * 3))
     model = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], unequal)
-    costs = pair_costs(build(model, []), np.zeros(int(model.half_offset[-1])))
+    costs = pair_costs(build(model.network, []), np.zeros(int(model.network.half_offset[-1])))
     assert np.isposinf(cycle_gains(costs, np.array([[0, 1, 2]]))).all()
 
 
@@ -225,9 +225,9 @@ def test_clusters_of_many_cycles_are_those_of_each(seed, whole):
 @given(st.integers(0, 10_000), st.integers(0, 400), st.integers(0, 2_000), st.integers(1, 9))
 def test_the_first_cycles_within_the_limits_are_taken(seed, states, messages, block):
     rng, model = np.random.default_rng(seed), random_model("tables", seed, hard=False)
-    n = model.num_variables
+    n = model.network.num_variables
     some = [tuple(rng.permutation(n)[: rng.integers(3, min(n, 6) + 1)].tolist()) for _ in range(12)]
-    tight = build(model, [sorted(some[0][:3])])
+    tight = build(model.network, [sorted(some[0][:3])])
     limits = ClusterSizes(states=states, messages=messages)
     wanted, all_fit = greedily(tight, some, limits)
     blocks = (padded(some[at : at + block], n, 6) for at in range(0, len(some), block))
@@ -265,7 +265,7 @@ def greedily(tight, cycles, limits):
 
 def test_a_cycle_without_its_pairs_has_no_gain():
     model = softmap.generators.random_tree(5, 2, seed=1)
-    costs = pair_costs(build(model, []), np.zeros(model.half_size))
+    costs = pair_costs(build(model.network, []), np.zeros(model.network.half_size))
     with pytest.raises(ValueError, match="no table"):
         cycle_gains(costs, np.array([[0, 1, 2]]))
 
@@ -273,7 +273,7 @@ def test_a_cycle_without_its_pairs_has_no_gain():
 @pytest.mark.parametrize("seed", range(8))
 def test_unions_are_those_of_every_two_clusters_that_share_a_pair(seed):
     model = random_model("tables", seed, hard=False)
-    tight = build(model, random_clusters(model, seed))
+    tight = build(model.network, random_clusters(model, seed))
     inside = {p: [] for p in map(tuple, tight.pairs.tolist())}
     for scope in tight.clusters:
         for pair in combinations(scope, 2):
@@ -287,18 +287,18 @@ def test_neighbouring_faces_become_one():
     edges = softmap.generators.grid_edges(3, 3)
     model = softmap.Model(np.zeros((9, 2)), edges, softmap.Potts(np.ones(len(edges))))
     faces = [(0, 1, 3, 4), (1, 2, 4, 5), (3, 4, 6, 7), (4, 5, 7, 8)]
-    joined = unions(build(model, faces), ClusterSizes())
+    joined = unions(build(model.network, faces), ClusterSizes())
     assert set(joined) == {
         (0, 1, 2, 3, 4, 5), (3, 4, 5, 6, 7, 8), (0, 1, 3, 4, 6, 7), (1, 2, 4, 5, 7, 8),
     }  # fmt: skip
-    assert not len(unions(build(model, faces), ClusterSizes(union=32)))
-    assert not len(unions(build(model, faces), ClusterSizes(states=200)))
+    assert not len(unions(build(model.network, faces), ClusterSizes(union=32)))
+    assert not len(unions(build(model.network, faces), ClusterSizes(states=200)))
 
 
 @given(st.integers(1, 60), st.integers(0, 9))
 def test_a_stopped_search_returns_what_it_has_found(looks, seed):
     model = softmap.generators.erdos_renyi(12, 2, c=2.0, seed=seed)
-    tight = build(model, [])
+    tight = build(model.network, [])
     costs = pair_costs(tight, random_lam(tight.model, seed))
     whole = finish(short_cycles(costs.graph, limits=SIZES))
     some = finish(short_cycles(costs.graph, limits=SIZES, deadline=stopping(looks)))

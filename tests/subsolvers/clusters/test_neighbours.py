@@ -18,7 +18,7 @@ CASES = [(family, seed) for family in FAMILIES for seed in range(6)]
 @pytest.mark.parametrize(("family", "seed"), CASES)
 def test_a_tightened_model_can_be_solved_like_any_other(family, seed):
     model = random_model(family, seed)
-    tight = raised(build(model, random_clusters(model, seed)).model)
+    tight = raised(build(model.network, random_clusters(model, seed)).model)
     result = softmap.solve(tight, threads=1, max_work=100_000, goal="lp")
     value, optimum = lp.solve(tight).value, brute_force(model)[0]
     assert result.bound <= value + 1e-6
@@ -29,7 +29,7 @@ def test_a_tightened_model_can_be_solved_like_any_other(family, seed):
 @pytest.mark.parametrize(("family", "seed"), CASES)
 def test_icm_never_raises_the_energy_of_a_tightened_model(family, seed):
     model = random_model(family, seed)
-    tight = build(model, random_clusters(model, seed)).model
+    tight = build(model.network, random_clusters(model, seed)).model
     labels = random_labels(model, seed)
     found = icm(tight, labels)
     assert tight.energy(found) <= tight.energy(labels) or np.isinf(tight.energy(labels))

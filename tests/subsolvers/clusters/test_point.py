@@ -33,7 +33,7 @@ def small_model(seed, labels=(2, 3, 2, 2, 3)):
 def random_beliefs(model, seed, sharpness=1.0):
     rng = np.random.default_rng(seed)
     weight = np.exp(sharpness * rng.normal(size=model.unary.size))
-    total = np.add.reduceat(weight, model.node_offset[:-1])
+    total = np.add.reduceat(weight, model.network.node_offset[:-1])
     return weight / np.repeat(total, model.num_labels)
 
 
@@ -64,18 +64,18 @@ def test_what_agrees_already_stays_as_it_is(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_point_closes_the_gap_of_the_tightened_relaxation(seed):
     model = softmap.generators.erdos_renyi(12, seed=seed)
-    zeros, labels = np.zeros(int(model.half_offset[-1])), np.zeros(12, dtype=np.int64)
+    zeros, labels = np.zeros(int(model.network.half_offset[-1])), np.zeros(12, dtype=np.int64)
     run = tightening(model, zeros, labels)
     assert finish(run.grow())
-    run.at.restart(500.0 / cost_scale(model))
+    run.at.restart(500.0 / cost_scale(model.network))
     for _ in range(1000):
         run.at.step()
     (_, _, beliefs), clusters = run.at.proof(run.at.propose(FREE), FREE), run.tight.clusters
     optimum = lp.solve(run.tight.model).value
-    primal, nodes = tightened_point(model, clusters, beliefs, None)
+    primal, nodes = tightened_point(model.network, clusters, beliefs, None)
     assert optimum - 1e-7 <= primal <= optimum + 0.01 * abs(optimum)
-    assert np.add.reduceat(nodes, model.node_offset[:-1]) == pytest.approx(1.0)
-    with_labels, _ = tightened_point(model, clusters, beliefs, labels)
+    assert np.add.reduceat(nodes, model.network.node_offset[:-1]) == pytest.approx(1.0)
+    with_labels, _ = tightened_point(model.network, clusters, beliefs, labels)
     assert with_labels == pytest.approx(min(primal, model.energy(labels)))
 
 
@@ -83,18 +83,18 @@ def test_results_offer_the_point_of_the_relaxation_that_proved_them():
     model = softmap.generators.erdos_renyi(12, seed=3)
     result = softmap.solve(model, goal="lp")
     assert result.tightened is None
-    zeros = np.zeros(int(model.half_offset[-1]))
+    zeros = np.zeros(int(model.network.half_offset[-1]))
     best, _ = tightened(model, zeros, result.labels, max_work=100_000)
     proof = replace(best.evidence, beliefs=None)
     assert proof.kind == "tightened"
-    nodes = random_beliefs(build(model, proof.clusters).model, 1)
+    nodes = random_beliefs(build(model.network, proof.clusters).model, 1)
     for scale in (1.0, 1e-200, 1e200):
         there = replace(
             result,
             model=softmap.Model(
                 model.unary.reshape(12, -1) * scale,
                 model.edges,
-                softmap.Tables(np.stack([model.table(e) for e in range(model.m)]) * scale),
+                softmap.Tables(np.stack([model.network.table(e) for e in range(model.m)]) * scale),
                 constant=5.0 * scale,
             ),
             bound=(best.bound + 5.0) * scale,
@@ -113,7 +113,7 @@ def test_results_offer_the_point_of_the_relaxation_that_proved_them():
 
 def test_next_to_hard_constraints_the_point_is_the_labelling():
     model = small_model(2).replace()
-    unary = np.split(model.unary.copy(), model.node_offset[1:-1])
+    unary = np.split(model.unary.copy(), model.network.node_offset[1:-1])
     unary[0][0] = np.inf
     hard = model.replace(unary=np.concatenate(unary))
     labels = np.array([1, 0, 0, 0, 0])

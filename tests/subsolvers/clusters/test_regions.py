@@ -21,9 +21,9 @@ CASES = cases()
 @pytest.mark.parametrize(("family", "seed"), CASES)
 def test_energies_stay_and_the_lp_lies_between_the_old_one_and_the_optimum(family, seed):
     model = random_model(family, seed)
-    tight = build(model, random_clusters(model, seed)).model
+    tight = build(model.network, random_clusters(model, seed)).model
     labels = random_labels(model, seed)
-    expected = energy_by_hand(model, model.complete(labels))
+    expected = energy_by_hand(model, model.network.complete(labels))
     assert energy_by_hand(tight, tight.complete(labels)) == pytest.approx(expected, abs=1e-9)
     optimum = brute_force(model)[0]
     before, after = lp.solve(model).value, lp.solve(tight).value
@@ -34,10 +34,10 @@ def test_energies_stay_and_the_lp_lies_between_the_old_one_and_the_optimum(famil
 def test_carried_lam_keeps_its_bound(family, seed):
     model = random_model(family, seed)
     first, more = random_clusters(model, seed), random_clusters(model, seed + 1)
-    plain, some, all_of_them = (build(model, c) for c in ([], first, first + more))
+    plain, some, all_of_them = (build(model.network, c) for c in ([], first, first + more))
     lam = random_lam(model, seed)
     on_some = carry(plain, lam, some)
-    assert dual_bound(some.model, on_some) >= dual_bound(model, lam) - 1e-9
+    assert dual_bound(some.model, on_some) >= dual_bound(model.network, lam) - 1e-9
     on_some = on_some + random_lam(some.model, seed + 1)
     on_all = carry(some, on_some, all_of_them)
     assert dual_bound(all_of_them.model, on_all) >= dual_bound(some.model, on_some) - 1e-9
@@ -46,7 +46,7 @@ def test_carried_lam_keeps_its_bound(family, seed):
 def test_a_frustrated_triangle_becomes_tight():
     model = Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], Potts([-1.0, -1.0, -1.0]))
     assert lp.solve(model).value == pytest.approx(-3.0)
-    tight = build(model, [(2, 0, 1)])
+    tight = build(model.network, [(2, 0, 1)])
     assert tight.clusters == ((0, 1, 2),)
     assert lp.solve(tight.model).value == pytest.approx(-2.0)
 
@@ -54,9 +54,9 @@ def test_a_frustrated_triangle_becomes_tight():
 def test_a_cycle_of_four_needs_its_chord_as_a_pair():
     edges = [[0, 1], [1, 2], [2, 3], [0, 3]]
     model = Model(np.zeros((4, 2)), edges, Potts([-1.0, 1.0, 1.0, 1.0]))
-    triangles = build(model, [(0, 1, 2), (0, 2, 3)])
+    triangles = build(model.network, [(0, 1, 2), (0, 2, 3)])
     assert [0, 2] in triangles.pairs.tolist()
-    face = build(model, [(0, 1, 2, 3)])
+    face = build(model.network, [(0, 1, 2, 3)])
     assert len(face.pairs) == 4  # the diagonals carry nothing that one cluster could share
     for tight in (triangles, face):
         assert lp.solve(tight.model).value == pytest.approx(brute_force(model)[0])
@@ -67,7 +67,7 @@ def test_factors_are_tied_to_the_pairs_inside_them():
     factors = [((0, 1, 2), rng.normal(size=(2, 2, 2))), ((1, 2), rng.normal(size=(2, 2)))]
     factors += [((2, 3), rng.normal(size=(2, 2))), ((1, 3), rng.normal(size=(2, 2)))]
     model = Model.from_factors([2, 2, 2, 2], factors)
-    tight = build(model, [(1, 2, 3)])
+    tight = build(model.network, [(1, 2, 3)])
     pair = tight.first_pair + tight.pairs.tolist().index([1, 2])
     assert {(4, pair), (tight.first_cluster, pair)} <= set(
         zip(tight.upper, tight.lower, strict=True)
@@ -78,7 +78,7 @@ def test_ties_of_one_shape_share_one_map():
     model = Model(
         np.zeros((9, 2)), [[i, j] for i in range(9) for j in range(i)], Potts(np.ones(36))
     )
-    tight = build(model, [(i, i + 1, i + 2) for i in range(7)])
+    tight = build(model.network, [(i, i + 1, i + 2) for i in range(7)])
     ties = tight.model.potentials[-1]
     assert isinstance(ties, Projection)
     assert len(ties.maps) == 5  # two from pairs to variables, three from triplets to pairs
@@ -86,7 +86,7 @@ def test_ties_of_one_shape_share_one_map():
 
 def test_another_order_of_nodes_leaves_lam_as_it_is():
     model = random_model("tables", 7)
-    tight = build(model, random_clusters(model, 7))
+    tight = build(model.network, random_clusters(model, 7))
     arranged, states = arrange(tight)
     lam = random_lam(tight.model, 7)
     assert dual_bound(arranged, lam) == pytest.approx(dual_bound(tight.model, lam))
@@ -97,7 +97,7 @@ def test_another_order_of_nodes_leaves_lam_as_it_is():
 @pytest.mark.parametrize("cluster", [(0, 1), (0, 1, 1), (0, 1, 9), (-1, 0, 1)])
 def test_clusters_that_are_none(cluster):
     with pytest.raises(ModelError, match="cluster"):
-        build(random_model("tables", 0), [cluster])
+        build(random_model("tables", 0).network, [cluster])
 
 
 @given(st.integers(0, 10_000), st.integers(1, 3))

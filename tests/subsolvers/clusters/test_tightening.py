@@ -32,21 +32,23 @@ from support.stage_runs import begun, finish, tightened, tightening
 
 
 def start(model):
-    return np.zeros(int(model.half_offset[-1])), np.zeros(model.num_variables, dtype=np.int64)
+    return np.zeros(int(model.network.half_offset[-1])), np.zeros(
+        model.network.num_variables, dtype=np.int64
+    )
 
 
 @pytest.mark.parametrize(("family", "seed"), cases()[::4])
 def test_bounds_and_labels_against_brute_force(family, seed):
     model = random_model(family, seed)
-    lam = np.zeros(int(model.half_offset[-1]))
+    lam = np.zeros(int(model.network.half_offset[-1]))
     found, _ = tightened(tighten(model), lam, random_labels(model, seed), max_work=20_000)
     optimum = brute_force(model)[0]
     assert found.bound <= optimum + 1e-9 <= found.energy + 2e-9
     assert found.energy == model.energy(found.labels)
     if found.evidence.kind == "tightened":
-        tight = build(model, found.evidence.clusters)
+        tight = build(model.network, found.evidence.clusters)
         assert dual_bound(tight.model, found.evidence.lam) == pytest.approx(found.bound, abs=1e-9)
-    assert dual_bound(model, lam) <= found.bound
+    assert dual_bound(model.network, lam) <= found.bound
 
 
 def test_a_loose_grid_is_proved_optimal():
@@ -118,7 +120,7 @@ def test_the_tree_of_pairs_turns_domains_over():
     # two variables that must differ, each undecided by itself
     edges = [[0, 1], [1, 2], [0, 2]]
     model = softmap.Model(np.zeros((3, 2)), edges, softmap.Potts([-1.0, -1.0, 1.0]))
-    tight = build(model, [(0, 1, 2)])
+    tight = build(model.network, [(0, 1, 2)])
     nodes = np.full(tight.model.unary.size, 0.5)
     joint = np.zeros((2, 2, 2))
     joint[0, 1, 0] = joint[1, 0, 1] = 0.5

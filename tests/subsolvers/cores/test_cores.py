@@ -28,7 +28,7 @@ def test_the_optimum_is_that_of_enumeration_and_no_bound_exceeds_it(seed, confli
     except softmap.InfeasibleModel:
         return
     optimum, search = least_cost(model), CoreGuided(model)
-    counts = model.num_labels[: model.num_visible]
+    counts = model.network.num_labels[: model.network.num_visible]
     known = model.energy(rng.integers(0, counts)) if told else math.inf
     slack = 1e-12 * max(1.0, abs(optimum)) if math.isfinite(optimum) else 0.0
     while not search.done:
@@ -38,7 +38,7 @@ def test_the_optimum_is_that_of_enumeration_and_no_bound_exceeds_it(seed, confli
         assert math.isinf(search.bound)
         assert labels is None
         return
-    found = math.inf if labels is None else model.energy(labels[: model.num_visible])
+    found = math.inf if labels is None else model.energy(labels[: model.network.num_visible])
     assert min(found, known) == pytest.approx(optimum, rel=1e-9, abs=1e-9)
     assert search.bound + model.constant == pytest.approx(optimum, rel=1e-6, abs=1e-6)
 
@@ -50,7 +50,7 @@ def test_a_search_that_is_stopped_goes_on():
     factors += [softmap.Or(scope, signs) for scope, signs in clauses[:90]]
     factors += [softmap.Or(scope, signs, 2.0) for scope, signs in clauses[90:]]
     model = Model.from_factors([2] * 30, factors)
-    whole, parts = CoreGuided(model), CoreGuided(model)
+    whole, parts = CoreGuided(model.network), CoreGuided(model)
     expected = model.energy(whole.run())
     stops = 0
     while not parts.done:
@@ -69,11 +69,11 @@ def test_hard_sums_are_searched_whole_without_their_chain_variables():
     factors = [((i,), [0.0, 1.0 + i % 3]) for i in range(n)]
     factors += [softmap.Linear(range(n), weights, low=60), softmap.AtMostOne(range(0, n, 2))]
     model = Model.from_factors([2] * n, factors)
-    encoding = CoreGuided(model).encoding
-    assert model.num_variables > n
+    encoding = CoreGuided(model.network).encoding
+    assert model.network.num_variables > n
     assert encoding.variables == n + 1
     assert len(encoding.sums) == 2
-    search = CoreGuided(model)
+    search = CoreGuided(model.network)
     labels = search.run()
     assert search.done
     assert model.energy(labels[:n]) == search.bound
@@ -83,7 +83,7 @@ def test_hard_sums_are_searched_whole_without_their_chain_variables():
 def test_chain_variables_with_costs_are_kept():
     factors = [softmap.Cardinality(range(5), 1, [math.inf, 4.0, 1.0, 0.0, 2.0, 3.0])]
     model = Model.from_factors([2] * 5, factors)
-    search = CoreGuided(model)
+    search = CoreGuided(model.network)
     labels = search.run()
     assert search.bound == 0.0
     assert labels[:5].sum() == 3

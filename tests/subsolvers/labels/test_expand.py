@@ -34,7 +34,7 @@ def opened(model, labels=None, **options):
 def test_large_models_begin_with_expansions_of_first_labels():
     outcome, found, best = opened(GRID)
     assert found
-    assert best.energy < GRID.energy(first_labels(GRID))
+    assert best.energy < GRID.energy(first_labels(GRID.network))
     assert outcome.get(EXPANSIONS) is not None
     assert not outcome.active
 
@@ -88,4 +88,4 @@ def test_moves_that_memory_does_not_allow_are_not_handed_on():
 def test_labels_of_lowest_cost_are_expanded_if_memory_allows_no_messages():
     _, found, best = opened(GRID, memory_limit=1)
     assert found
-    assert best.energy < GRID.energy(cheapest(GRID, GRID.unary))
+    assert best.energy < GRID.energy(cheapest(GRID.network, GRID.unary))

@@ -41,7 +41,7 @@ def test_it_closes_a_gap_in_fewer_passes(value):
     assert result.bound == pytest.approx(value, rel=1e-6)
     assert result.primal == pytest.approx(value, rel=1e-6)
     nodes, edges = result.node_marginals, result.edge_marginals
-    assert polytope.cost(MODEL, nodes, edges) == pytest.approx(result.primal, rel=1e-12)
+    assert polytope.cost(MODEL.network, nodes, edges) == pytest.approx(result.primal, rel=1e-12)
     assert violation(MODEL, nodes, edges).max < 1e-9
 
 
@@ -99,7 +99,7 @@ class Late:
 
 
 def test_a_deadline_in_the_middle_leaves_a_result(value):
-    late = Late(interior.interior_point(MODEL))
+    late = Late(interior.interior_point(MODEL.network))
     with patch.object(interior, "interior_point", return_value=late):
         result = solve(MODEL, **NARROW, max_work=2 * MODEL.m * 2_000)
     assert late.steps == 5

@@ -200,7 +200,7 @@ def stopped_run(monkeypatch, limit):
 def test_a_run_closes_with_the_bound_of_its_stopped_first_pass(monkeypatch):
     model, found = stopped_run(monkeypatch, core.Deadline())
     assert found.status is Status.TIME_LIMIT
-    assert found.bound > dual_bound(model, np.zeros(model.half_size)) + 0.1
+    assert found.bound > dual_bound(model, np.zeros(model.network.half_size)) + 0.1
     assert found.bound <= lp.solve(model).value + 1e-7
     assert found.bound == pytest.approx(dual_bound(model, found.lam), abs=1e-9)
 
@@ -208,7 +208,9 @@ def test_a_run_closes_with_the_bound_of_its_stopped_first_pass(monkeypatch):
 def test_a_last_bound_that_is_stopped_leaves_the_one_before(monkeypatch):
     model, found = stopped_run(monkeypatch, core.Deadline(0.0))
     assert found.status is Status.TIME_LIMIT
-    assert found.bound == pytest.approx(dual_bound(model, np.zeros(model.half_size)), abs=1e-9)
+    assert found.bound == pytest.approx(
+        dual_bound(model, np.zeros(model.network.half_size)), abs=1e-9
+    )
     assert found.energy == model.energy(found.labels)
     assert math.isfinite(found.energy)
 

@@ -23,7 +23,7 @@ def test_a_small_lp_that_stays_open_is_solved_exactly():
     assert result.sweeps == 20
     assert result.bound == pytest.approx(softmap.lp.solve(model).value, rel=1e-8)
     edges = result.edge_marginals
-    assert polytope.cost(model, result.node_marginals, edges) == pytest.approx(
+    assert polytope.cost(model.network, result.node_marginals, edges) == pytest.approx(
         result.primal, rel=1e-12
     )
     assert violation(model, result.node_marginals, edges).max < 1e-9

@@ -20,7 +20,9 @@ from support.strategies import models
 @given(models(), st.integers(0, 3))
 def test_the_optimum_is_that_of_brute_force(model, seed):
     least = brute_force(model)[0]
-    labels = np.random.default_rng(seed).integers(0, model.num_labels[: model.num_variables])
+    labels = np.random.default_rng(seed).integers(
+        0, model.network.num_labels[: model.network.num_variables]
+    )
     known = labels if np.isfinite(model.energy(labels)) else None
     found = ExactSearch(model, incumbent=known, presolve=False, ascent=False, dp_limit=0.0).run()
     assert found.complete
@@ -50,9 +52,13 @@ def test_random_graphs_of_the_paper_with_a_proof_that_is_checked(seed, tmp_path)
     """Probes of branches leave no trace in the log, and change nothing that it proves."""
     model = generators.erdos_renyi(40, 3, c=1.6, seed=seed)
     relaxed = softmap.solve(model, goal="lp", lp_gap=1e-2, threads=1)
-    start = {"incumbent": relaxed.labels, "lam": flat_lam(model, relaxed.lam), "dp_limit": 0.0}
-    plain = ExactSearch(model, **start).run()
-    logged = ExactSearch(model, **start, log=tmp_path / "log").run()
+    start = {
+        "incumbent": relaxed.labels,
+        "lam": flat_lam(model.network, relaxed.lam),
+        "dp_limit": 0.0,
+    }
+    plain = ExactSearch(model.network, **start).run()
+    logged = ExactSearch(model.network, **start, log=tmp_path / "log").run()
     assert plain.complete
     assert plain.nodes == logged.nodes > 0
     assert plain.energy == logged.energy
@@ -69,6 +75,6 @@ def test_few_nodes_on_random_graphs_of_the_paper():
     for seed in (10, 13, 15):
         model = generators.erdos_renyi(100, 3, seed=seed)
         relaxed = softmap.solve(model, goal="lp", lp_gap=1e-3, threads=1)
-        lam = flat_lam(model, relaxed.lam)
-        nodes += ExactSearch(model, incumbent=relaxed.labels, lam=lam).run().nodes
+        lam = flat_lam(model.network, relaxed.lam)
+        nodes += ExactSearch(model.network, incumbent=relaxed.labels, lam=lam).run().nodes
     assert nodes < 6_000

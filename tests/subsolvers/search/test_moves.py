@@ -22,19 +22,25 @@ EACH = 20_000  # units of work that a search counts as
 def test_moves_over_all_variables_find_the_optimum(model, seed):
     least, best = brute_force(model)
     rng = np.random.default_rng(seed)
-    start = rng.integers(0, model.num_labels[: model.num_variables])
+    start = rng.integers(0, model.network.num_labels[: model.network.num_variables])
     if not np.isfinite(model.energy(start)):
-        start = np.asarray(best)[: model.num_variables]
-    found = LargeMoves(flatten(model), seed, EACH).improve(start, work=30 * EACH)
+        start = np.asarray(best)[: model.network.num_variables]
+    found = LargeMoves(flatten(model.network), seed, EACH).improve(start, work=30 * EACH)
     assert model.energy(found) <= model.energy(start) + 1e-9
-    if len(np.unique(model.edges)) == model.num_variables and model.num_variables <= 3:
+    if (
+        len(np.unique(model.network.edges)) == model.network.num_variables
+        and model.network.num_variables <= 3
+    ):
         assert model.energy(found) == pytest.approx(least, abs=1e-9)
 
 
 def test_moves_lower_the_cost_of_larger_models_and_can_be_repeated():
     model = generators.random_grid(6, 6, 4, seed=3)
     start = np.zeros(36, dtype=np.int64)
-    found = [LargeMoves(flatten(model), 7, EACH).improve(start, work=120 * EACH) for _ in range(2)]
+    found = [
+        LargeMoves(flatten(model.network), 7, EACH).improve(start, work=120 * EACH)
+        for _ in range(2)
+    ]
     np.testing.assert_array_equal(*found)
     least = model.energy(found[0])
     assert least < model.energy(start)
@@ -91,7 +97,7 @@ def test_clusters_are_a_tree_decomposition(data):
 def test_limits_are_kept():
     model = generators.random_grid(6, 6, 4, seed=3)
     start = np.zeros(36, dtype=np.int64)
-    moves = LargeMoves(flatten(model), 0, EACH)
+    moves = LargeMoves(flatten(model.network), 0, EACH)
     np.testing.assert_array_equal(moves.improve(start, deadline=core.Deadline(0.0)), start)
     stopped = core.Deadline()
     stopped.stop()
@@ -99,7 +105,7 @@ def test_limits_are_kept():
 
 
 def test_wrong_arrays_are_named():
-    flat = flatten(generators.random_grid(2, 2, 2, seed=0))
+    flat = flatten(generators.random_grid(2, 2, 2, seed=0).network)
     with pytest.raises(ValueError, match="one cost per label"):
         LargeMoves(replace(flat, unary=flat.unary[1:].copy()), 0, EACH)
     with pytest.raises(ValueError, match="all entries"):

@@ -42,7 +42,7 @@ def _press(after: float) -> threading.Timer:
 
 def test_ctrl_c_ends_a_long_slice_of_the_search():
     model = _endless()
-    best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
+    best = begun(model, np.zeros(model.network.half_size), np.zeros(model.n, int))
     problem = Problem.plain(model, threads=4)
     with Interrupts() as interrupts:
         budget = Budget(time_limit=100.0, interrupts=interrupts)
@@ -88,7 +88,7 @@ def test_runs_with_one_and_several_threads_prove_the_same_optimum():
 def test_with_a_time_limit_the_first_search_follows_the_first_check(seconds):
     """From λ of more passes it takes fewer nodes, but it ends many runs before these passes."""
     model, numbers = _endless(), SearchNumbers()
-    best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
+    best = begun(model, np.zeros(model.network.half_size), np.zeros(model.n, int))
     search = Search(Problem.plain(model), Options(time_limit=seconds))
     assert not search.narrow  # else it comes early in any case
     urgent = [done for done in range(1, 40) if planned(search, best, _seen(done)).urgent]

@@ -32,7 +32,7 @@ def test_a_search_finds_and_proves_the_least_energy(seed, presolve):
         total = total + table.reshape(shape)
     least = total.min()
     model = softmap.Model.from_factors(sizes, factors)
-    found = ExactSearch(model, dp_limit=0.0, presolve=presolve).run()
+    found = ExactSearch(model.network, dp_limit=0.0, presolve=presolve).run()
     assert found.complete
     if np.isinf(least):
         assert found.infeasible

@@ -56,14 +56,14 @@ def random_model(seed: int, most: int = 9) -> softmap.Model:
 
 def optimum(model: softmap.Model) -> Fraction:
     """The least cost of all labellings, in exact arithmetic."""
-    n = model.num_variables
+    n = model.network.num_variables
     parts = [((i,), own) for i, own in enumerate(model.unary.reshape(n, 2))]
-    return all_costs([2] * n, [*parts, *flat_model(model).factors], model.constant).least
+    return all_costs([2] * n, [*parts, *flat_model(model.network).factors], model.constant).least
 
 
 def checked(model: softmap.Model, tree: SpinTree) -> Fraction:
     """The bound that the checker finds from the leaves of a tree."""
-    leaves = SpinLeaves(flat_model(model), Limits())
+    leaves = SpinLeaves(flat_model(model.network), Limits())
     for leaf in tree.leaves:
         found = leaf.multipliers
         path = [part for i, s in zip(leaf.spins, leaf.signs, strict=True) for part in (i, s < 0)]
@@ -77,14 +77,14 @@ def checked(model: softmap.Model, tree: SpinTree) -> Fraction:
 def try_one(seed: int) -> None:
     """Every bound of a run is below the optimum, and the checker proves at least as much."""
     model = random_model(seed)
-    form, least = SpinForm.of(model), optimum(model)
+    form, least = SpinForm.of(model.network), optimum(model)
     steps = SpinSteps(first_rounds=4, rounds=1, steps=5, halved=50, average=25, sweeps=5)
     tree = SpinTree(form, seed, steps, logged=True)
     tree.relax(3, FOREVER, FOREVER)
     rest = 40
     while not tree.done and rest:
         assert Fraction(tree.bound) <= least
-        cost = Fraction(model.energy(tree.labels(model.num_variables)))
+        cost = Fraction(model.energy(tree.labels(model.network.num_variables)))
         tree.run(float(cost) - 1e-9 * abs(float(cost)), FOREVER, FOREVER)
         rest -= 1
     assert Fraction(tree.bound) <= least
@@ -92,7 +92,7 @@ def try_one(seed: int) -> None:
     assert Fraction(tree.bound) <= proved <= least
     if tree.done:
         scale = float(np.abs(model.unary).sum()) + abs(float(least))
-        scale += sum(float(np.abs(table).sum()) for _, table in flat_model(model).factors)
+        scale += sum(float(np.abs(table).sum()) for _, table in flat_model(model.network).factors)
         assert float(proved) >= float(least) - 1e-6 * scale
 
 
@@ -105,7 +105,7 @@ def test_bounds_and_their_checks_against_enumeration(first: int) -> None:
 def test_the_form_costs_what_the_model_costs() -> None:
     for seed in range(60):
         model = random_model(seed, 6)
-        form, n = SpinForm.of(model), model.num_variables
+        form, n = SpinForm.of(model.network), model.network.num_variables
         for labels in itertools.product((0, 1), repeat=n):
             spins = np.append(1.0 - 2.0 * np.array(labels), 1.0)[: len(form.matrix)]
             own = form.labels(spins, n)  # reversed if the last one is the reference
@@ -121,9 +121,9 @@ def test_the_form_costs_what_the_model_costs() -> None:
 def test_no_form_of_hard_constraints() -> None:
     tables = np.array([[[0.0, np.inf], [1.0, 2.0]]])
     model = softmap.Model(np.zeros((2, 2)), [[0, 1]], softmap.Tables(tables))
-    assert SpinForm.of(model) is None
+    assert SpinForm.of(model.network) is None
     with pytest.raises(Rejected):
-        SpinLeaves(flat_model(model), Limits())
+        SpinLeaves(flat_model(model.network), Limits())
 
 
 def some_matrix(n: int, seed: int = 0) -> np.ndarray:
@@ -219,7 +219,7 @@ def test_eigenvalues_below_zero_are_never_missed() -> None:
 
 def test_stops_at_any_look_leave_a_bound() -> None:
     model = random_model(5, 9)
-    form, least = SpinForm.of(model), optimum(model)
+    form, least = SpinForm.of(model.network), optimum(model)
     for looks in (1, 2, 5, 20, 60):
         end = core.Deadline(math.inf)
         end.stop_after(looks)
@@ -264,7 +264,9 @@ def test_the_least_eigenvalue_is_found_without_a_library(n: int) -> None:
 
 
 def test_no_node_is_lost_if_time_ends_while_it_is_rounded(monkeypatch) -> None:
-    tree = SpinTree(SpinForm.of(dense_model(12)), 0, SpinSteps(least=0, hopeful=0), logged=False)
+    tree = SpinTree(
+        SpinForm.of(dense_model(12).network), 0, SpinSteps(least=0, hopeful=0), logged=False
+    )
     tree.relax(3, FOREVER, FOREVER)
 
     def late(*_args: object) -> None:
@@ -303,7 +305,7 @@ def test_sparse_models_are_left_to_clusters() -> None:
 
 def test_altered_leaves_prove_nothing_above_the_optimum() -> None:
     model = dense_model(8)
-    form, least = SpinForm.of(model), optimum(model)
+    form, least = SpinForm.of(model.network), optimum(model)
     tree = SpinTree(form, 0, SpinSteps(), logged=True)
     tree.relax(20, FOREVER, FOREVER)
     tree.run(math.inf, FOREVER, FOREVER)
@@ -312,7 +314,7 @@ def test_altered_leaves_prove_nothing_above_the_optimum() -> None:
     rng = np.random.default_rng(0)
 
     def bound(y: np.ndarray, triangles: np.ndarray, g: np.ndarray, path=()) -> Fraction | None:
-        leaves = SpinLeaves(flat_model(model), Limits())
+        leaves = SpinLeaves(flat_model(model.network), Limits())
         try:
             leaves.add(np.array(path, np.int64), y.view(np.int64), triangles, g.view(np.int64))
             return leaves.bound()

@@ -41,7 +41,7 @@ def made(seed: int) -> softmap.Model | None:
 def checked(model: softmap.Model, found: Squares) -> Fraction:
     """What the checker finds from squares and moved costs."""
     arrays = [np.array(one, np.int64) for one in squares_record(found)]
-    return squares_bound(flat_model(model), Limits(), *arrays)
+    return squares_bound(flat_model(model.network), Limits(), *arrays)
 
 
 def test_eigenvectors_that_do_not_converge_are_computed_otherwise(monkeypatch):
@@ -67,7 +67,7 @@ def test_no_bound_exceeds_the_optimum_and_the_checker_agrees(seed):
     model = made(seed)
     if model is None or not (costs := energies(model)):
         return
-    bound = SquareBound(IndicatorForm.of(model), logged=True, steps=SquareSteps())
+    bound = SquareBound(IndicatorForm.of(model.network), logged=True, steps=SquareSteps())
     optimum = min(costs.values())
     for steps in (1, 3, 20):
         bound.relax(steps, FOREVER, FOREVER)
@@ -83,7 +83,7 @@ def test_any_squares_and_moved_costs_prove_a_bound(seed):
     model, rng = made(seed), np.random.default_rng(seed)
     if model is None or not (costs := energies(model)):
         return
-    form = IndicatorForm.of(model)
+    form = IndicatorForm.of(model.network)
     k, size = len(form.variable), float(np.abs(form.costs[form.allowed]).max())
     factor = rng.normal(size=(k, int(rng.integers(0, 5)))) * math.sqrt(size)
     moved = rng.normal(size=(k, model.n)) * size
@@ -105,7 +105,7 @@ def test_it_is_at_least_the_local_polytope_and_closes_most_of_its_gap():
         model = complete(6, 3, seed)
         optimum = float(min(energies(model).values()))
         linear = softmap.solve(model, goal="lp", threads=1).lp_bound
-        bound = SquareBound(IndicatorForm.of(model), logged=False, steps=SquareSteps())
+        bound = SquareBound(IndicatorForm.of(model.network), logged=False, steps=SquareSteps())
         for _ in range(20):
             bound.relax(10, FOREVER, FOREVER)
         assert linear < bound.bound <= optimum + 1e-9
@@ -119,7 +119,7 @@ def test_costs_are_those_of_labellings():
         model = made(seed)
         if model is None:
             continue
-        form = IndicatorForm.of(model)
+        form = IndicatorForm.of(model.network)
         every = zip(form.variable.tolist(), form.label.tolist(), strict=True)
         place = {pair: k for k, pair in enumerate(every)}
         for labels, cost in energies(model).items():
@@ -139,7 +139,7 @@ def test_the_basis_is_orthonormal_and_has_equal_sums():
 
 
 def test_labels_are_those_of_a_matrix_that_is_decided():
-    form = IndicatorForm.of(model := complete(5, 3, 5))
+    form = IndicatorForm.of(model := complete(5, 3, 5).network)
     best = min(costs := energies(model), key=costs.__getitem__)
     x = (form.label == np.array(best)[form.variable]).astype(float)
     cost, labels = form.rounded(np.outer(x, x), 32)
@@ -221,10 +221,13 @@ def test_the_parts_above_and_below_a_level_make_up_the_matrix(seed):
 
 
 def test_models_that_are_none_of_pairs_have_no_indicators():
-    assert indicators(softmap.Model([[0.0, 1.0]], [], softmap.Tables(np.zeros((0, 2, 2))))) == 0
+    assert (
+        indicators(softmap.Model([[0.0, 1.0]], [], softmap.Tables(np.zeros((0, 2, 2)))).network)
+        == 0
+    )
     third = softmap.Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)))])
-    assert indicators(third) == 0
+    assert indicators(third.network) == 0
     hard = np.zeros((3, 4))
     hard[1, 2:] = np.inf
     model = softmap.Model(hard, [(0, 1), (1, 2)], softmap.Tables(np.zeros((2, 4, 4))))
-    assert indicators(model) == 10 - 3 + 1
+    assert indicators(model.network) == 10 - 3 + 1

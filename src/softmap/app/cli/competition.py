@@ -26,7 +26,7 @@ class Lines(Silent):
     """
 
     def __init__(self, form: str, model: Model) -> None:
-        counts = model.num_labels[: model.num_visible]
+        counts = model.num_labels
         if (counts != 2).any():
             wrong = int(np.argmax(counts != 2))
             raise OptionError(

@@ -50,10 +50,10 @@ def _object(model: Model) -> dict[str, Any]:
     from softmap.model.facts import arity_counts, families
     from softmap.run.memory import memory_of_run
 
-    counts = model.num_labels[: model.num_visible]
+    counts = model.num_labels
     consistent = _consistent(model)
     return {
-        "variables": model.num_visible,
+        "variables": model.n,
         "edges": model.m,
         "labels_min": int(counts.min()),
         "labels_max": int(counts.max()),
@@ -159,7 +159,7 @@ def convert_command(
         options: dict[str, Any] = {} if scale is None else {"scale": scale}
         options |= {"integer": True} if integer else {}
         softmap.write(model, target, **options)
-    messages().print(f"wrote {target}: {model.num_visible:,} variables, {model.m:,} edges")
+    messages().print(f"wrote {target}: {model.n:,} variables, {model.m:,} edges")
 
 
 def energy_command(

@@ -283,7 +283,7 @@ def solve_query(
     if other := [_option(name) for name in given if name not in ("gap", "time_limit")]:
         raise OptionError(f"--query takes --gap and --time-limit only, not {', '.join(other)}")
     maxima = read_query(query)
-    if wrong := [v for v in maxima if v >= model.num_visible]:
+    if wrong := [v for v in maxima if v >= model.n]:
         raise OptionError(f"{query}: the model has no variable {wrong[0]}")
     with targets.solving():
         found = softmap.marginal_map(model, query=maxima, **given)

@@ -75,7 +75,7 @@ def log_partition_bounds(
     True
     """
     tight = tighten(model)
-    start = None if labels is None else tight.with_running(labels)
+    start = None if labels is None else tight.lowered(labels)
     eta, rounds = positive("eta", eta), count("rounds", rounds)
     entries, table = count("entries", entries, 1), count("table", table, 1)
     seconds = math.inf if time_limit is None else not_negative("time_limit", time_limit)

@@ -12,9 +12,10 @@ import numpy as np
 from softmap import core
 from softmap.model import Network
 from softmap.model.inputs import FlatUnary, Group, places_in
+from softmap.model.lowered_nodes import Auxiliaries
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen, offsets
-from softmap.model.structure import Auxiliaries, unique_rows
+from softmap.model.structure import unique_rows
 from softmap.relaxation.dual import Floats, check_lam
 from softmap.relaxation.flat import lower_stack
 from softmap.subsolvers.clusters.scopes import Bools, Scope, Scopes
@@ -27,11 +28,11 @@ def region_order(tight: Tightened) -> Ints:
     (j, k) and to k, so that chains are long. With all regions after all variables a chain would
     have at most three nodes.
     """
-    own, n = tight.base.auxiliaries, tight.base.num_variables
-    first = [np.minimum.reduceat(own.member, own.start[:-1])] if len(own) else []
+    held, n = tight.base.memberships, tight.base.num_variables
+    first = [np.minimum.reduceat(held.variable, held.start[:-1])] if len(held.arity) else []
     least = np.concatenate([np.arange(n), *first, tight.pairs[:, 0], tight.scopes.rows[:, 0]])
     pairs = np.full(len(tight.pairs), 2)
-    arity = np.concatenate([np.ones(n, np.int64), np.diff(own.start), pairs, tight.scopes.arity])
+    arity = np.concatenate([np.ones(n, np.int64), held.arity, pairs, tight.scopes.arity])
     key = least * (arity.max(initial=0) + 1) + arity
     return np.argsort(key * len(key) + np.arange(len(key)))
 
@@ -114,13 +115,13 @@ class Tightened:
 
     def _states(self) -> Auxiliaries:
         """Return the joint states of the auxiliary nodes of the base, of pairs and of clusters."""
-        own, new = self.base.auxiliaries, Scopes(self.scopes.n, self.pairs).joined(self.scopes)
+        held, new = self.base.memberships, Scopes(self.scopes.n, self.pairs).joined(self.scopes)
         stride = _strides(new.labels(self.base.num_labels))
-        start = own.start[-1] + offsets(new.arity)[1:]
+        start = held.start[-1] + offsets(new.arity)[1:]
         return Auxiliaries(
-            frozen(np.concatenate([own.start, start]), np.int64),
-            frozen(np.concatenate([own.member, new.rows[new.inside]]), np.int64),
-            frozen(np.concatenate([own.stride, stride[new.inside]]), np.int64),
+            frozen(np.concatenate([held.start, start]), np.int64),
+            frozen(np.concatenate([held.variable, new.rows[new.inside]]), np.int64),
+            frozen(np.concatenate([held.stride, stride[new.inside]]), np.int64),
         )
 
     def arranged(self, order: Ints) -> Network:
@@ -222,13 +223,13 @@ def pair_codes(pairs: Ints, n: int) -> Ints:
 
 
 def _auxiliaries(base: Network) -> list[_Holders]:
-    aux, arity = base.auxiliaries, np.diff(base.auxiliaries.start)
+    held, arity = base.memberships, base.memberships.arity
     out = []
     for k in np.unique(arity).tolist():
         which = np.flatnonzero(arity == k)
-        at = blocks(aux.start, which, k)
-        size = base.num_labels[aux.member[at]].prod(axis=1)
-        out.append(_Holders(base.num_variables + which, aux.member[at], aux.stride[at], size))
+        at = blocks(held.start, which, k)
+        size = base.num_labels[held.variable[at]].prod(axis=1)
+        out.append(_Holders(base.num_variables + which, held.variable[at], held.stride[at], size))
     return out
 
 

@@ -161,14 +161,13 @@ class _Links:
     """Links of regions to all their variables, and of clusters and factors to pair regions."""
 
     def __init__(self, tight: Tightened) -> None:
-        self.tight, model, aux = tight, tight.model, tight.model.auxiliaries
-        n = tight.base.num_variables
-        owner = n + np.repeat(np.arange(len(aux)), np.diff(aux.start))
+        self.tight, model, held = tight, tight.model, tight.model.memberships
+        owner = held.node
         sizes = model.num_labels[owner]
         state = _runs(np.zeros(len(owner), dtype=np.int64), sizes)
-        count = np.repeat(model.num_labels[aux.member], sizes)
-        label = state // np.repeat(aux.stride, sizes) % count
-        self.members = _Incidence.of(tight, owner, aux.member, label)
+        count = np.repeat(model.num_labels[held.variable], sizes)
+        label = state // np.repeat(held.stride, sizes) % count
+        self.members = _Incidence.of(tight, owner, held.variable, label)
         ties = np.flatnonzero(tight.lower >= tight.first_pair)
         upper, lower = tight.upper[ties], tight.lower[ties]
         maps: list[Ints] = []

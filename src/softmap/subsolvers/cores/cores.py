@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softmap.errors import InfeasibleModel, WriteError
-from softmap.labels.feasibility import complete_labels
+from softmap.labels.feasibility import completed
 from softmap.relaxation.flat import flat_entries
 from softmap.run.best import Best
 from softmap.run.evidence import Stated
@@ -135,7 +135,7 @@ class Cores(Subsolver):
             raise InfeasibleModel(
                 "no labelling has finite cost: a search over all variables found none", None
             )
-        whole = None if labels is None else complete_labels(self.problem.model, labels)
+        whole = None if labels is None else completed(self.problem.model, labels)
         if whole is not None:
             best.offer_labels(whole)
         if search.proved:

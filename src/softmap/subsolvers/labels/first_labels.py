@@ -10,7 +10,7 @@ from softmap.labels.feasibility import (
     FeasibilityNumbers,
     FeasibleSearch,
     HardConstraints,
-    complete_labels,
+    completed,
     infeasibility,
 )
 from softmap.run.best import Best
@@ -77,5 +77,5 @@ class FirstLabels:
         if search.infeasible:
             end = deadline.within(deadline.left / 2)
             raise infeasibility(self.problem.given, end, self._numbers)
-        if search.found and (labels := complete_labels(model, search.labels)) is not None:
+        if search.found and (labels := completed(model, search.labels)) is not None:
             best.offer_labels(labels)

@@ -14,7 +14,7 @@ from softmap.labels.feasibility import (
     FeasibilityNumbers,
     FeasibleSearch,
     HardConstraints,
-    complete_labels,
+    completed,
 )
 from softmap.labels.penalties import PenaltyNumbers, dominating_penalty
 from softmap.run.best import Best
@@ -90,7 +90,7 @@ class Obey(Once):
             conflicts=numbers.avoiding_conflicts,
         )
         verdict = "needed" if search.infeasible else "open"
-        labels = complete_labels(problem.model, search.labels) if search.found else None
+        labels = completed(problem.model, search.labels) if search.found else None
         if labels is not None:
             best.offer_labels(labels)
             verdict = "avoided"

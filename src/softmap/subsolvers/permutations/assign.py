@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from functools import cache
 
+import numpy as np
+
+from softmap import core
+from softmap.labels.assignment import (
+    AssignmentNumbers,
+    assign,
+    assignment_lam,
+    solve_assignment,
+)
+from softmap.model import AllDifferent, Model
+from softmap.model.sums import careful_sums
+from softmap.run.at_once import answer, may_answer
 from softmap.run.best import Best
 from softmap.run.options import Options
 from softmap.run.problem import Problem
+from softmap.run.result import Result
 from softmap.run.subsolver import Once, Outcome, Share, by_default
-
-if TYPE_CHECKING:
-    from softmap.model import Model
-    from softmap.run.result import Result
 
 __all__ = ["Assign"]
 
@@ -23,24 +33,36 @@ class Assign(Once):
     number = 3
 
     @classmethod
+    def at_once(cls, model: Model, options: Options) -> Result | None:
+        """Return the result of a linear assignment if nothing needs its chains.
+
+        λ, which proves the bound, and the marginals are lazily computed from the prices.
+        """
+        if not model.constraints or not may_answer(options):
+            return None
+        began, factor = time.perf_counter(), _different(model)
+        if factor is None:
+            return None
+        costs = model.unary.reshape(model.n, -1)
+        order, numbers = list(factor.variables), options.tuning.of(AssignmentNumbers)
+        assigned = assign(costs[order], core.Deadline(options.seconds), numbers)
+        if assigned is None:
+            return None
+        labels = np.empty(len(order), dtype=np.int64)
+        labels[order] = assigned.labels
+        chosen = costs[np.arange(len(labels)), labels]
+        energy = float(careful_sums(np.append(chosen, model.constant)))
+        bound = float(core.lower_sum(np.array([assigned.bound, model.constant])))
+        lam = cache(lambda: assignment_lam(model.network, factor, assigned.prices))
+        seconds = time.perf_counter() - began
+        return answer(model, options, cls.name, labels, (energy, bound), lam, seconds)
+
+    @classmethod
     def make(cls, problem: Problem, options: Options) -> Assign | None:
         fits = by_default(options) and len(problem.given.required) > 0
         return cls(problem, options) if fits else None
 
-    @classmethod
-    def at_once(cls, model: Model, options: Options) -> Result | None:
-        if not model.constraints:
-            return None
-        from softmap.subsolvers.permutations.assigned import assigned  # imported late, too
-
-        return assigned(model, options)
-
     def __call__(self, best: Best, share: Share) -> Outcome:
-        from softmap.labels.assignment import (  # imported late: few models need it
-            AssignmentNumbers,
-            solve_assignment,
-        )
-
         numbers = self.tuning.of(AssignmentNumbers)
         found = solve_assignment(self.problem.model, self.problem.given, share.deadline, numbers)
         if found is None:
@@ -48,3 +70,16 @@ class Assign(Once):
         best.offer_labels(found[0])
         best.offer_lam(found[1])
         return Outcome(active=False)
+
+
+def _different(model: Model) -> AllDifferent | None:
+    """Return the constraint of a linear assignment: over all variables, with equal label counts.
+
+    All other costs are those of single variables.
+    """
+    if len(model.constraints) != 1 or model.m or model.factors:
+        return None
+    factor, counts = model.constraints[0], model.num_labels
+    if not isinstance(factor, AllDifferent) or len(factor.variables) != model.n:
+        return None
+    return factor if bool((counts == counts[0]).all()) else None

@@ -110,11 +110,11 @@ class Permute(Subsolver):
     @property
     def _entries(self) -> float:
         """The number of pairs of labels of two variables, twice."""
-        return self._entries_of(self.problem.model.num_visible if self._shared else 0)
+        return self._entries_of(len(self.problem.model.visible_counts) if self._shared else 0)
 
     def _entries_of(self, own: int) -> float:
         """The same, with labels that single variables have instead of a shared one."""
-        sizes = self.problem.model.num_labels[: self.problem.model.num_visible]
+        sizes = self.problem.model.visible_counts
         return float(len(sizes) * (int(sizes.max(initial=0)) + own)) ** 2
 
     def plan(self, view: View) -> Plan | None:
@@ -225,7 +225,7 @@ class _Parts:
         return self._costs.inner(best.labels[: len(self._costs.unary)])
 
     def _offer(self, best: Best, labels: Labels) -> None:
-        best.offer_labels(best.problem.model.with_running(self._costs.outer(labels)))
+        best.offer_labels(best.problem.model.lowered(self._costs.outer(labels)))
 
     def _ascend(self, best: Best, deadline: core.Deadline, work: int) -> None:
         """Raise the bound, and offer it with its multipliers."""

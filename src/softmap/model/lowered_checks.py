@@ -1,90 +1,51 @@
-"""Factors over many variables that a model keeps whole: as arrays, and compared with its tables.
+"""Whether the tables of a network imply the factors over many variables that it keeps.
 
-Files and fingerprints hold the arrays. Searches and proofs take the hard constraint of such a
-factor for granted, so a factor from a file must be one that the tables of the model imply.
+Searches and proofs take the hard constraint of such a factor for granted, so a factor from a file
+must be one that the tables imply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import ModelError
 from softmap.model.chains import Scope, chains, without_single_labels
-from softmap.model.many import KINDS, Many, kind_of
+from softmap.model.many import Many
+from softmap.model.network import Network
 from softmap.model.potentials.base import Costs, Ints
-from softmap.model.structure import Structure
 
-__all__ = ["check_required", "required_arrays", "required_from_arrays"]
+__all__ = ["check_required", "with_required"]
 
 Bools = NDArray[np.bool_]
-
-_NAMES = ("kind", "chain", "sizes", "variables", "integers", "costs")
 
 BLOCK = 1 << 22  # entries of tables that are compared at a time
 
 
-def required_arrays(model: Structure) -> dict[str, NDArray[Any]]:
-    """Return the factors that a model keeps whole as arrays by name; no arrays without factors.
+def with_required(
+    network: Network, factors: Sequence[Many], chained: Sequence[tuple[int, int]]
+) -> Network:
+    """Return the same network with these factors over many variables in `required`.
 
-    Factor f has the kind `kind[f]`, and the chain variables `chain[f, 0]` to `chain[f, 1] - 1`. Its
-    `sizes[f]` are the numbers of its variables, its integers and its costs, which are concatenated.
-    """
-    if not model.required:
-        return {}
-    kinds, sizes = [], []
-    parts: list[tuple[Ints, Ints, Costs]] = []
-    for factor in model.required:
-        variables = np.array(factor.variables, dtype=np.int64)
-        part = variables, *factor.arrays(model.num_labels[variables].tolist())
-        kinds.append(kind_of(factor))
-        sizes.append([len(array) for array in part])
-        parts.append(part)
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return {
-        "kind": np.array(kinds, dtype=np.int64),
-        "chain": np.array(model.required_chains, dtype=np.int64),
-        "sizes": np.array(sizes, dtype=np.int64),
-        **dict(zip(_NAMES[3:], columns, strict=True)),
-    }
-
-
-def required_from_arrays(
-    arrays: dict[str, NDArray[Any]], num_labels: Ints
-) -> tuple[tuple[Many, ...], tuple[tuple[int, int], ...]]:
-    """Return the factors of `required_arrays` and their chain variables.
+    Raises `ModelError` unless the tables of the network imply the hard constraints of all.
 
     Parameters
     ----------
-    arrays : dict
-        The arrays by name.
-    num_labels : int64[nodes]
-        The label counts of the model.
+    network : Network
+        The network.
+    factors : sequence of Many
+        Factors over variables by number.
+    chained : sequence of (int, int)
+        The first chain variable of each factor, and the one after its last.
     """
-    if missing := [name for name in _NAMES if name not in arrays]:
-        raise ModelError(f"the factors over many variables lack an array {missing[0]!r}")
-    kinds, chained, sizes, *members = (arrays[name].astype(np.int64) for name in _NAMES[:-1])
-    flat = [*members, arrays["costs"].astype(np.float64)]
-    count = len(kinds)
-    fits = chained.shape == (count, 2) and sizes.shape == (count, 3) and bool((sizes >= 0).all())
-    fits = fits and [a.size for a in flat] == sizes.sum(axis=0).tolist()
-    if not fits or not ((kinds >= 0) & (kinds < len(KINDS))).all():
-        raise ModelError("the factors over many variables are damaged")
-    if len(flat[0]) and not 0 <= flat[0].min() <= flat[0].max() < len(num_labels):
-        raise ModelError("a factor over many variables names a variable that does not exist")
-    columns = [np.split(a, np.cumsum(sizes[:-1, k])) for k, a in enumerate(flat)]
-    factors = []
-    for kind, variables, integers, costs in zip(kinds.tolist(), *columns, strict=True):
-        labels = num_labels[variables].tolist()
-        factors.append(KINDS[kind].from_arrays(variables, labels, integers, costs))
-    return tuple(factors), tuple((first, last) for first, last in chained.tolist())
+    check_required(network, factors, chained)
+    return network.declared(network.running, tuple(factors), tuple(chained), network.auxiliaries)
 
 
 def check_required(
-    model: Structure, factors: Sequence[Many], chained: Sequence[tuple[int, int]]
+    model: Network, factors: Sequence[Many], chained: Sequence[tuple[int, int]]
 ) -> None:
     """Raise `ModelError` unless the tables of a model imply the hard constraint of each factor.
 
@@ -93,7 +54,7 @@ def check_required(
 
     Parameters
     ----------
-    model : Structure
+    model : Network
         The model with its chain variables and auxiliary nodes.
     factors : sequence of Many
         The factors.
@@ -131,7 +92,7 @@ def _by_table(factors: Iterable[tuple[Scope, Costs]]) -> Iterable[tuple[Ints, Bo
 class _Tables:
     """The costs that a model has for the labels of a node, of an edge, or of a larger factor."""
 
-    def __init__(self, model: Structure) -> None:
+    def __init__(self, model: Network) -> None:
         self._model = model
         low, high = np.sort(model.edges, axis=1).astype(np.int64).T
         keys = low * model.n + high
