@@ -22,7 +22,7 @@ from softmap.model.joining import Joined
 from softmap.run.failures import Failures, StageFailure
 from softmap.run.options import PAPER, Options
 from softmap.run.result import Result
-from softmap.run.trace import StageName, Status
+from softmap.run.trace import RELAXATION, Status
 from softmap.tasks.answers import Answer, Answers
 from softmap.tasks.device_batch import buckets, relax_batch
 from softmap.tasks.workers import Workers
@@ -227,7 +227,7 @@ class _OnDevice:
     def _attempt(self, chosen: Iterable[int], action: Callable[[], Value]) -> Value | None:
         """Return what is computed for some models; None if the code raises an exception."""
         before = len(self._failures)
-        value = self._failures.attempt_part(StageName.RELAX, action, None)
+        value = self._failures.attempt_part(RELAXATION, action, None)
         if len(self._failures) > before:
             self._failed |= dict.fromkeys(chosen, self._failures.noted[-1])
         return value
