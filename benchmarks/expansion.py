@@ -55,7 +55,7 @@ def pairs(folder: Path) -> Iterator[tuple[str, softmap.Model]]:
         views = [p for p in images if "im" in p.stem or "scene" in p.stem][:2]
         if len(views) < 2:
             continue
-        left, right = (Source.of(p).grey for p in views)
+        left, right = (Source.of(p) for p in views)
         for labels in (32, 64):
             model = stereo_model(left, right, labels, 6.0)
             yield f"{inside.name}, {labels} labels", model

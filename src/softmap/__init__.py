@@ -150,10 +150,13 @@ __all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> object:
+    from softmap.clock import importing
+
     if name in _MODULES:
         value: object = import_module(f"softmap.{_MODULES[name]}")
     elif name in _HOME:
-        value = getattr(import_module(f"softmap.{_HOME[name]}"), name)
+        with importing():
+            value = getattr(import_module(f"softmap.{_HOME[name]}"), name)
     else:
         from softmap.hints import missing
 

@@ -72,7 +72,7 @@ def grid_edges(rows: int, cols: int, connectivity: int = 4) -> Edges:
     [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
     rows, cols = _sizes(rows=rows, cols=cols)
-    return neighbours((rows, cols), connectivity)
+    return neighbours((rows, cols), connectivity).astype(np.int64)
 
 
 def random_edges(n: int, p: float, rng: np.random.Generator) -> Edges:

@@ -1,5 +1,7 @@
 """Passes that a deadline stops anywhere: they leave what proves bounds, and go on from there."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +11,11 @@ from softmap import core, generators, lp
 from softmap.errors import InfeasibleModel
 from softmap.methods.base import make
 from softmap.methods.policy import Ask
+from softmap.methods.sweeps import planning
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import ChainNumbers, Chains
+from softmap.model import Model, Potts
+from softmap.model.graph import Graph
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.polytope import couple
@@ -195,3 +200,26 @@ def test_trws_leaves_out_its_point_once_the_time_is_up(looks):
     assert not whole.abandoned
     assert found.bound <= lp.solve(model).value + 1e-9
     assert dual_bound(model.network, found.lam) >= found.bound - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("looks", "made"),
+    [(1, []), (2, ["graph"]), (3, ["graph", "levels"]), (4, ["graph", "levels", "keys"])],
+)
+def test_a_schedule_looks_at_the_deadline_between_its_steps(monkeypatch, looks, made):
+    """The graph of 48 million edges was sorted, divided and numbered without a look."""
+    steps = []
+
+    def noted(name, function):
+        return lambda *given, **named: steps.append(name) or function(*given, **named)
+
+    monkeypatch.setattr(Graph, "from_edges", noted("graph", Graph.from_edges))
+    monkeypatch.setattr(planning, "pass_order", noted("levels", planning.pass_order))
+    monkeypatch.setattr(planning, "_tile_keys", noted("keys", planning._tile_keys))
+    costs = np.random.default_rng(1).random((25, 3))
+    model, deadline = Model(costs, generators.grid_edges(5, 5), Potts(1.0)), core.Deadline()
+    monkeypatch.setattr(planning, "PLANNING", replace(planning.PLANNING, remembered=0))
+    deadline.stop_after(looks)
+    with pytest.raises(core.OutOfTime):
+        planning.chain_schedule(model.network, 1, deadline)
+    assert steps == made

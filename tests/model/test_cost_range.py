@@ -10,6 +10,9 @@ import softmap
 from softmap import Model, ModelError, Potts, SharedTables, Tables, TruncatedLinear
 from softmap import TruncatedQuadratic as Quadratic
 from softmap.relaxation.gaps import scaled
+from softmap.run.best import _least_sum
+from support.small_models import random_model
+from support.strategies import FAMILIES
 
 ZERO = np.zeros((2, 2))
 EDGE = [[0, 1]]
@@ -168,3 +171,45 @@ def test_products_beyond_the_range_are_refused_by_name():
         pairs.scaled(1e308).scaled(1e308)
     with pytest.raises(ModelError, match="is beyond the range"):
         TruncatedLinear([1e200], [0.5]).scaled(1e200)
+
+
+# --- sizes in pieces ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 16])
+@pytest.mark.parametrize("family", [*FAMILIES])
+def test_sizes_and_least_costs_do_not_depend_on_pieces(monkeypatch, family, size):
+    """Arrays over all edges took 6 s of 12 Mpx, and as much memory as the model."""
+    for seed in range(3):
+        model = random_model(family, seed).network
+        low, high = model.extremes()
+        with monkeypatch.context() as patched:
+            patched.setattr("softmap.model.structure.PIECE", size)
+            patched.setattr("softmap.model.potentials.distance.PIECE", size)
+            nodes, edges = ([*pieces] for pieces in (model.node_extremes(), model.edge_extremes()))
+            sizes = model.cost_sizes
+            bound = _least_sum(model)
+        assert all(len(a) == len(b) <= size for a, b in (*nodes, *edges))
+        for at, (first, last) in ((0, (low[: model.n], high[: model.n])), (1, (low, high))):
+            every = [np.concatenate([p[k] for p in nodes + edges * at]) for k in range(2)]
+            np.testing.assert_array_equal(every, [first, last])
+        widths = high - low
+        unit = 2.0**sizes.exponent
+        assert sizes.largest * unit == max(-low.min(), high.max(), 0.0)
+        assert sizes.width * unit == pytest.approx(widths.sum(), rel=1e-12)
+        assert sizes.node_width * unit == pytest.approx(widths[: model.n].sum(), rel=1e-12)
+        total = np.maximum(np.abs(low), np.abs(high)).sum()
+        assert sizes.total * unit == pytest.approx(total, rel=1e-12)
+        mean = widths.sum() / max(1, np.count_nonzero(widths))
+        assert sizes.scale * unit == pytest.approx(mean, rel=1e-12)
+        exact = sum(map(Fraction, low.tolist()), Fraction(model.constant))
+        assert Fraction(bound) <= exact
+        assert bound == pytest.approx(float(exact), rel=1e-9, abs=1e-9)
+
+
+def test_edges_that_fit_no_double_are_named_whatever_their_piece(monkeypatch):
+    monkeypatch.setattr("softmap.model.potentials.distance.PIECE", 2)
+    weights = np.array([1.0, 1.0, 1.0, 1e300, 1.0])
+    edges = [[k, k + 1] for k in range(5)]
+    with pytest.raises(ModelError, match="edge 3"):
+        Model(np.zeros((6, 1000)), edges, softmap.TruncatedQuadratic(weights))

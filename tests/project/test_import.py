@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
+from softmap import clock
 from softmap.io.formats import FORMATS
 from softmap.subsolvers.registry import TABLE, Place
 
@@ -47,6 +49,43 @@ def test_building_models_compiles_nothing():
     loaded = loaded_after(f"import softmap\n{imports}\n{BUILD}")
     assert "softmap.model" in loaded
     assert not loaded.intersection(HEAVY)
+
+
+FIRST = """
+import time
+import softmap
+model = softmap.generators.potts_grid(8, 8, 3, seed=1)
+load = softmap.import_module
+softmap.import_module = lambda name: time.sleep(0.2) or load(name)
+began = time.perf_counter()
+first = softmap.solve(model, time_limit=0.1)
+taken = time.perf_counter() - began
+assert 0.2 <= first.setup_seconds <= taken, (first.setup_seconds, taken)
+assert first.status is softmap.Status.TIME_LIMIT
+assert first.bound <= first.energy == model.energy(first.labels)
+"""
+
+
+def test_what_a_first_call_imports_counts_against_its_limit():
+    loaded = loaded_after(FIRST)
+    assert "softmap.drive.loop" in loaded
+    assert not loaded.intersection((*HEAVY, "concurrent.futures"))
+
+
+def test_an_import_counts_for_the_call_that_follows_at_once(monkeypatch):
+    monkeypatch.setattr(clock, "AT_ONCE", 60.0)
+    before = time.perf_counter()
+    with clock.importing():
+        pass
+    after = time.perf_counter()
+    assert before <= clock.call_began() <= after
+    assert clock.call_began() >= after  # counted once
+    with clock.importing():
+        pass
+    after = time.perf_counter()
+    monkeypatch.setattr(clock, "AT_ONCE", 0.0)  # something else came between
+    assert clock.call_began() >= after
+    assert clock.call_began() >= after
 
 
 def test_a_command_loads_what_it_needs(tmp_path):

@@ -94,12 +94,21 @@ class Run:
         The Ctrl-C flag.
     stored : Checkpoint, optional
         The stored run that this one continues.
+    began : float, optional
+        When the time limit began, in seconds of `time.perf_counter`; now by default.
     """
 
     def __init__(
-        self, model: Model, options: Options, interrupts: Interrupts, stored: Any = None
+        self,
+        model: Model,
+        options: Options,
+        interrupts: Interrupts,
+        stored: Any = None,
+        *,
+        began: float | None = None,
     ) -> None:
-        self.options, self.budget = options, _budget(model.network, options, interrupts)
+        began = time.perf_counter() if began is None else began
+        self.options, self.budget = options, _budget(model.network, options, interrupts, began)
         if options.backend == "cpu":
             require_memory(model.network, options.memory_limit, options.tuning)
         threads = options.threads or usable_cores()
@@ -488,11 +497,11 @@ def prove_infeasible(
 # --- what a run is made of ------------------------------------------------------------------------
 
 
-def _budget(model: Network, options: Options, interrupts: Interrupts) -> Budget:
+def _budget(model: Network, options: Options, interrupts: Interrupts, began: float) -> Budget:
     apart = options.backend != "cpu" and not model.has_forbidden and not model.has_factors
     return Budget(
         time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
-        interrupts=interrupts, checked_apart=apart,
+        interrupts=interrupts, checked_apart=apart, began=began,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from softmap.clock import call_began
 from softmap.drive.loop import Run, prove_infeasible, write_proof
 from softmap.drive.record import Watcher, watcher
 from softmap.errors import InfeasibleModel
@@ -128,13 +129,14 @@ def run_to_end(model: Model, options: Options) -> Result:
     options : Options
         The options of the run.
     """
+    began = call_began()
     model = checked_model(model, "solve")
     for kind in kinds(Place.BEFORE):
         if (result := kind.at_once(model, options)) is not None:
             return result
     interrupts = Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
-        return _exhaust(_begin(model, options, interrupts))
+        return _exhaust(_begin(model, options, interrupts, began=began))
 
 
 @with_options(Options, without=PAPER)
@@ -179,8 +181,9 @@ def steps(model: Model, options: Options) -> Generator[Snapshot, None, Result]:
     options : Options
         The options of the run.
     """
+    began = call_began()
     generator: Generator[Snapshot, None, Result] = _begin(
-        checked_model(model, "iterate"), options, Interrupts()
+        checked_model(model, "iterate"), options, Interrupts(), began=began
     )
     return generator
 
@@ -292,11 +295,18 @@ def resumed(
         return _exhaust(_begin(model, options, interrupts, stored))
 
 
-def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> Any:
+def _begin(
+    model: Model,
+    options: Options,
+    interrupts: Interrupts,
+    stored: Any = None,
+    *,
+    began: float | None = None,
+) -> Any:
     """Set up a new or resumed run and its display, which starts before the set-up."""
     watching = watcher(model, options)
     try:
-        return _steps(Run(model, options, interrupts, stored), watching)
+        return _steps(Run(model, options, interrupts, stored, began=began), watching)
     except BaseException as error:
         watching.close()
         if isinstance(error, InfeasibleModel) and options.proof is not None:

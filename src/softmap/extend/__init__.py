@@ -21,11 +21,12 @@ File formats
     `Format`, a row of `softmap.io.FORMATS`; `LIMITS` of what a file may allocate.
 Models
     `checked_model`; `Network`, what loops see; `layout`, its arrays for the compiled core;
-    `model_facts`, its sizes in words.
+    `model_facts`, its sizes in words; `neighbours`, the edges of a grid by `directions`, which look
+    at a deadline.
 Decoders, and other loops of their own
     `core`, the compiled loops; `machine`: cores, memory, and whether a person watches;
-    `write_dual`, a proof file of λ; `relative_gap`, and `PROVED`, up to which labels count as
-    optimal.
+    `call_began`, from when the time limit of a call counts; `write_dual`, a proof file of λ;
+    `relative_gap`, and `PROVED`, up to which labels count as optimal.
 Many runs
     `checked_options`; `memory_needed`; `detached` and `attached`, a result without its model and
     with it.
@@ -43,11 +44,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from softmap import core, machine
+    from softmap.clock import call_began
     from softmap.drive.prooffile import write_dual
     from softmap.io.formats import Format
     from softmap.io.limits import LIMITS
     from softmap.methods.base import Algorithm, Proposal, State
     from softmap.model.facts import model_facts
+    from softmap.model.graph import directions, neighbours
     from softmap.model.layout import layout
     from softmap.model.model import checked_model
     from softmap.model.network import Network
@@ -75,9 +78,10 @@ if TYPE_CHECKING:
 __all__ = [
     "LIMITS", "PROVED", "Algorithm", "Costs", "Differentiable", "Format", "Ints", "KernelData",
     "Network", "Once", "Outcome", "Plan", "Potential", "Proposal", "State", "Stated", "Subsolver",
-    "attached", "checked_model", "checked_options", "core", "detached", "edge_indices", "frozen",
-    "integers", "layout", "machine", "memory_needed", "model_facts", "numbers", "per_edge", "plain",
-    "register", "relative_gap", "requires_gradient", "write_dual",
+    "attached", "call_began", "checked_model", "checked_options", "core", "detached", "directions",
+    "edge_indices", "frozen", "integers", "layout", "machine", "memory_needed", "model_facts",
+    "neighbours", "numbers", "per_edge", "plain", "register", "relative_gap", "requires_gradient",
+    "write_dual",
 ]  # fmt: skip
 
 # Module -> names here, separated by blanks; `name=other` is called `other` there.
@@ -86,7 +90,9 @@ _NAMES = {
     "io.formats": "Format",
     "io.limits": "LIMITS",
     "methods.base": "Algorithm Proposal State",
+    "clock": "call_began",
     "model.facts": "model_facts",
+    "model.graph": "directions neighbours",
     "model.layout": "layout",
     "model.model": "checked_model",
     "model.network": "Network",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import ModelError, shown
 from softmap.model.potentials.base import Costs, numbers, refuse_gradient
+
+PIECE = 1 << 16  # number of edges written at a time
 
 
 def grid_costs(unary: Any) -> tuple[tuple[int, ...], Costs]:
@@ -27,10 +31,13 @@ def grid_costs(unary: Any) -> tuple[tuple[int, ...], Costs]:
     return costs.shape[:-1], costs.reshape(-1, costs.shape[-1])
 
 
-def neighbours(shape: Sequence[int], connectivity: Any = None) -> NDArray[np.int64]:
+def neighbours(
+    shape: Sequence[int], connectivity: Any = None, deadline: core.Deadline | None = None
+) -> NDArray[Any]:
     """Return the edges of a grid, one direction after the other.
 
     Variables are numbered row by row. Edges along the last axis come first, diagonal ones last.
+    Raises `core.OutOfTime` if the deadline passes.
 
     Parameters
     ----------
@@ -39,8 +46,31 @@ def neighbours(shape: Sequence[int], connectivity: Any = None) -> NDArray[np.int
     connectivity : int, optional
         Number of neighbours of an interior variable: 4 or 8 in an image, 6 or 26 in a volume.
         The smaller one by default.
+    deadline : Deadline, optional
+        When to stop.
     """
-    axes = len(shape)
+    steps = directions(len(shape), connectivity)
+    sizes = [within_grid(shape, step) for step in steps]
+    start = np.cumsum([0, *(math.prod(size) for size in sizes)]).tolist()
+    number = np.int32 if math.prod(shape) < 2**31 else np.int64
+    edges = np.empty((start[-1], 2), dtype=number)
+    for step, first, last in zip(steps, start, start[1:], strict=False):
+        _fill(edges[first:last], shape, step, deadline or core.Deadline())
+    return edges
+
+
+def directions(axes: int, connectivity: Any = None) -> list[tuple[int, ...]]:
+    """Return the steps from a variable of a grid to its neighbours, in the order of `neighbours`.
+
+    Of two opposite steps only the one to a later variable is listed.
+
+    Parameters
+    ----------
+    axes : int
+        Number of axes of the grid.
+    connectivity : int, optional
+        As for `neighbours`.
+    """
     few, many = 2 * axes, 3**axes - 1
     if connectivity is None:
         connectivity = few
@@ -48,12 +78,14 @@ def neighbours(shape: Sequence[int], connectivity: Any = None) -> NDArray[np.int
     if not whole or connectivity not in (few, many):
         choice = str(few) if few == many else f"{few} or {many}"
         raise ModelError(f"connectivity={shown(connectivity)}: expected {choice} in {axes}-D")
-    index = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(tuple(shape))
     steps = [s for s in itertools.product((0, 1, -1), repeat=axes) if _ahead(s)]
     steps.sort(key=lambda s: (np.count_nonzero(s), s))
-    if connectivity == few:
-        steps = steps[:axes]
-    return np.concatenate([_along(index, step) for step in steps])
+    return steps[:axes] if connectivity == few else steps
+
+
+def within_grid(shape: Sequence[int], step: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how many variables along each axis have a neighbour in the direction of a step."""
+    return tuple(length - abs(s) for length, s in zip(shape, step, strict=True))
 
 
 def grid_width(edges: Any) -> int | None:
@@ -69,11 +101,24 @@ def _ahead(step: tuple[int, ...]) -> bool:
     return next((s for s in step if s), 0) > 0
 
 
-def _along(index: NDArray[np.int64], step: tuple[int, ...]) -> NDArray[np.int64]:
-    cuts = {0: (slice(None), slice(None)), 1: (slice(-1), slice(1, None))}
-    cuts[-1] = cuts[1][::-1]
-    first, second = (tuple(cuts[s][end] for s in step) for end in (0, 1))
-    return np.stack([index[first].ravel(), index[second].ravel()], axis=1)
+def _fill(
+    edges: NDArray[Any], shape: Sequence[int], step: tuple[int, ...], deadline: core.Deadline
+) -> None:
+    """Write the edges of one direction, in pieces of the first axis that stay in the cache."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    ranges = [
+        np.arange(max(0, -s), max(0, -s) + size, dtype=edges.dtype) * stride
+        for s, size, stride in zip(step, within_grid(shape, step), strides, strict=True)
+    ]
+    inner = functools.reduce(np.add.outer, ranges[1:], np.zeros((), edges.dtype)).reshape(-1)
+    jump = sum(s * stride for s, stride in zip(step, strides, strict=True))
+    rows = max(1, PIECE // max(1, len(inner)))
+    lines = edges.reshape(len(ranges[0]), len(inner), 2)
+    for first in range(0, len(lines), rows):
+        deadline.require()
+        piece = lines[first : first + rows]
+        np.add(ranges[0][first : first + rows, None], inner, out=piece[..., 0])
+        np.add(piece[..., 0], jump, out=piece[..., 1])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -104,20 +105,40 @@ class Structure:
     @cached_property
     def cost_sizes(self) -> CostSizes:
         """The sizes of the costs."""
-        low, high = self.extremes()
-        exponent = int(np.frexp(max(-low.min(), high.max(), 0.0))[1])
         largest, total, width, several = 0.0, 0.0, [0.0, 0.0], 0
-        for first, last, edges in ((0, self.n, 0), (self.n, len(low), 1)):
-            for begin in range(first, last, PIECE):  # pieces that stay in the cache
-                piece = slice(begin, min(begin + PIECE, last))
-                least, most = (np.ldexp(a[piece], -exponent) for a in (low, high))
-                size, widths = np.maximum(np.abs(least), np.abs(most)), most - least
+        for edges, pieces in enumerate((self.node_extremes(), self.edge_extremes())):
+            for low, high in pieces:
+                size, widths = np.maximum(np.abs(low), np.abs(high)), high - low
                 largest, total = max(largest, float(size.max())), total + float(size.sum())
                 width[edges] += float(widths.sum())
                 several += int(np.count_nonzero(widths))
+        exponent = int(np.frexp(largest)[1])
+        largest, total, *width = (math.ldexp(size, -exponent) for size in (largest, total, *width))
         both = sum(width)
         scale = both / several if several else 0.0
         return CostSizes(exponent, largest, both, width[0], scale, total)
+
+    def node_extremes(self) -> Iterator[tuple[Costs, Costs]]:
+        """Yield the smallest and largest finite cost of the nodes, 0 if there is none, in pieces.
+
+        Pieces stay in the cache, and take no memory.
+        """
+        even = int(self.num_labels[0]) if self.is_even else 0
+        rows: Ints = np.arange(min(PIECE, self.n) + 1) * even
+        for first in range(0, self.n, PIECE):
+            count = min(PIECE, self.n - first)
+            if not even:
+                rows = offsets(self.num_labels[first : first + count])
+            start = first * even if even else int(self.node_offset[first])
+            low, high = np.empty((2, count))
+            costs = self.unary[start : start + int(rows[count])]
+            core.row_extremes(costs, rows[: count + 1], low, high)
+            yield low, high
+
+    def edge_extremes(self) -> Iterator[tuple[Costs, Costs]]:
+        """Yield the smallest and largest finite cost of the edges, as `node_extremes`."""
+        for first, last, potential in self.groups():
+            yield from potential.extreme_pieces(*self.end_labels(first, last), PIECE)
 
     def extremes(self) -> tuple[Costs, Costs]:
         """Return the smallest and largest finite cost of every node, then of every edge.

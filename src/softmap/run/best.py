@@ -17,8 +17,6 @@ from softmap.labels.energies import energy_of
 from softmap.labels.improving import with_chain_variables
 from softmap.model import Network
 from softmap.model.layout import layout
-from softmap.model.potentials.base import is_one_value, offsets
-from softmap.model.structure import PIECE
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.run.evidence import Evidence, Relaxation
@@ -257,18 +255,9 @@ def checked_labels(model: Network, stored: NDArray[Any]) -> Labels:
 
 def _least_sum(model: Network) -> float:
     """The constant plus the least finite cost of each node and edge, rounded down."""
-    start, sums = offsets(model.num_labels), [model.constant]
-    for first in range(0, model.n, PIECE):
-        rows = start[first : first + PIECE + 1]
-        low, high = np.empty((2, len(rows) - 1))
-        core.row_extremes(model.unary[rows[0] : rows[-1]], rows - rows[0], low, high)
-        sums.append(core.lower_sum(low))
-    for first, last, p in model.groups():
-        low, _ = p.extremes(*model.end_labels(first, last))
-        alike = len(low) > 1 and is_one_value(low)
-        low = low[:1] if alike else low
-        below = np.where(low == 0, low, np.nextafter(low, -np.inf))  # products are rounded
-        sums.append(core.lower_sum(below))
-        if alike and below[0] != 0:
-            sums[-1] = np.nextafter((last - first) * below[0], -np.inf)
+    sums = [model.constant, *(core.lower_sum(low) for low, _ in model.node_extremes())]
+    for low, _ in model.edge_extremes():
+        if low.any():
+            below = np.where(low == 0, low, np.nextafter(low, -np.inf))  # products are rounded
+            sums.append(core.lower_sum(below))
     return float(core.lower_sum(np.array(sums)))

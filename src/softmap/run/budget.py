@@ -34,6 +34,8 @@ class Budget:
         The Ctrl-C flag.
     checked_apart : bool, default False
         Whether checks compute the bound on the GPU that makes the passes.
+    began : float, optional
+        When the time limit began, in seconds of `time.perf_counter`; now by default.
 
     Attributes
     ----------
@@ -59,6 +61,7 @@ class Budget:
         updates: int | None = None,
         interrupts: Interrupts | None = None,
         checked_apart: bool = False,
+        began: float | None = None,
     ) -> None:
         self.time_limit, self.max_work, self.updates = time_limit, max_work, updates
         self.interrupts = interrupts or Interrupts()
@@ -66,7 +69,7 @@ class Budget:
         self.bound_seconds, self.labels_seconds = 0.0, 0.0
         self.pass_seconds, self.check_seconds = 0.0, 0.0
         self._checked_apart = checked_apart
-        self._began, self._earlier = time.perf_counter(), 0.0
+        self._began, self._earlier = time.perf_counter() if began is None else began, 0.0
 
     def start(self) -> None:
         """End set-up: `seconds` counts from here."""

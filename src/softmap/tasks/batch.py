@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from softmap import core
 from softmap.arguments import MOST_THREADS, count, flag, wrong
 from softmap.drive.solve import solve
 from softmap.errors import OptionError
 from softmap.hints import instead
+from softmap.later import unmade
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.model.joining import Joined
+from softmap.run.failures import Failures, StageFailure
 from softmap.run.options import PAPER, Options
-from softmap.run.trace import Status
+from softmap.run.result import Result
+from softmap.run.trace import RELAXATION, Status
 from softmap.tasks.answers import Answer, Answers
 from softmap.tasks.device_batch import buckets, relax_batch
 from softmap.tasks.workers import Workers
@@ -36,6 +39,8 @@ OWN = (
     "threads",
 )  # of one run, not of many
 LIMITS = ("time_limit", "max_work")  # may be one number for all, or one per model
+
+Value = TypeVar("Value")
 
 FINAL = (Status.OPTIMAL, Status.GAP, Status.WORK_LIMIT, Status.TIME_LIMIT)
 
@@ -133,46 +138,99 @@ def _answers(
     models: list[Model], each: list[dict[str, Any]], workers: int, processes: bool
 ) -> Answers:
     """Solve relaxations on a device if requested, and everything else by `solve`."""
-    answers, began = Answers(len(models)), time.perf_counter()
-    warm: dict[int, dict[str, Any]] = {}
+    answers = Answers(len(models))
+    device = None
     if models and each[0].get("backend") == "cuda":
-        options = _parsed(each)
-        for chosen, whole in buckets([model.network for model in models]):
-            warm |= _relaxed(answers, models, options, chosen, whole, began)
-            began = time.perf_counter()
+        device = _OnDevice(models, _parsed(each), answers)
+        device.relax()
+        each = [device.on_cpu(k, given) for k, given in enumerate(each)]
     rest = answers.missing()
-    left = [each[k] | ({"backend": "cpu"} | warm.get(k, {})) for k in rest]
-    solved = _solved([models[k] for k in rest], left, workers, processes)
+    solved = _solved([models[k] for k in rest], [each[k] for k in rest], workers, processes)
     for k, answer in zip(rest, solved, strict=True):
-        answers.put(k, answer)
+        answers.put(k, answer if device is None else device.noted(k, answer))
     return answers
 
 
-def _relaxed(
-    answers: Answers, models: list[Model], options: list[Options], chosen: list[int],
-    whole: Joined, began: float,
-) -> dict[int, dict[str, Any]]:  # fmt: skip
-    """Solve the relaxations of a group on a device; return options for what is left to `solve`.
+class _OnDevice:
+    """The relaxations of models on a device; one that fails there is solved on the CPU.
 
-    Time limits count from `began` (`time.perf_counter`).
+    Parameters
+    ----------
+    models : list of Model
+        The models.
+    options : list of Options
+        The options of each model.
+    answers : Answers
+        Gets the results that need no more work.
     """
-    given = [options[k] for k in chosen]
-    try:
-        found = relax_batch([models[k] for k in chosen], given, whole, began)
-    except core.OutOfTime:  # the device was not ready
+
+    def __init__(self, models: list[Model], options: list[Options], answers: Answers) -> None:
+        self._models, self._options, self._answers = models, options, answers
+        # whether there is a device is known by trying
+        self._failures = Failures(OptionError, core.OutOfTime)
+        self._more: dict[int, dict[str, Any]] = {}
+        self._failed: dict[int, StageFailure] = {}
+
+    def relax(self) -> None:
+        """Solve the relaxations of all models that fit into a batch."""
+        began, every = time.perf_counter(), range(len(self._models))
+        networks = [model.network for model in self._models]
+        groups = self._attempt(every, partial(buckets, networks))
+        for chosen, whole in groups or ():
+            try:
+                self._relax(chosen, whole, began)
+            except core.OutOfTime:  # the device was not ready
+                for k in chosen:
+                    first = partial(_first_answer, self._models[k], self._options[k])
+                    self._answers.later(k, first)
+            began = time.perf_counter()
+
+    def on_cpu(self, k: int, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the options with which model `k` is solved on the CPU."""
+        return given | {"backend": "cpu", "dtype": None} | self._more.get(k, {})
+
+    def noted(self, k: int, answer: Answer) -> Answer:
+        """Return the answer for model `k` from the CPU, with the failure on the device if any."""
+        failure = self._failed.get(k)
+        if failure is None or not isinstance(answer, Result):
+            return answer
+        large = {name: unmade(answer, name) for name in ("lam", "messages")}
+        return replace(answer, failures=(failure, *answer.failures), **large)
+
+    def _relax(self, chosen: list[int], whole: Joined, began: float) -> None:
+        """Solve the relaxations of a group; time limits count from `began`."""
+        models = [self._models[k] for k in chosen]
+        options = [self._options[k] for k in chosen]
+        found = self._attempt(chosen, partial(relax_batch, models, options, whole, began))
+        for at, (k, given) in enumerate(zip(chosen, options, strict=True)):
+            self._more[k] = {}
+            if found is None:
+                continue
+            result = partial(found.result, at)
+            if given.goal == "lp" or found.status(at) in FINAL:
+                self._answers.later(k, partial(self._result, k, result))
+            elif (warm := self._attempt([k], result)) is not None:
+                self._more[k] = {"warm_start": warm}
+        spent = time.perf_counter() - began
         for k in chosen:
-            answers.later(k, partial(_first_answer, models[k], options[k]))
-        return {}
-    left: dict[int, dict[str, Any]] = {}
-    for at, k in enumerate(chosen):
-        if options[k].goal == "lp" or found.status(at) in FINAL:
-            answers.later(k, partial(found.result, at))
-        else:
-            left[k] = {"warm_start": found.result(at)}
-    spent = time.perf_counter() - began
-    for k in left:
-        left[k]["time_limit"] = max(0.0, options[k].seconds - spent)
-    return left
+            self._more[k]["time_limit"] = max(0.0, self._options[k].seconds - spent)
+
+    def _result(self, k: int, made: Callable[[], Result]) -> Answer:
+        """Return the result of model `k`, which is computed lazily."""
+        result = self._attempt([k], made)
+        if result is not None:
+            return result
+        named = {f.name: getattr(self._options[k], f.name) for f in fields(Options)}
+        shared = {name: value for name, value in named.items() if name not in (*OWN, *PAPER)}
+        return self.noted(k, solve(self._models[k], threads=1, **self.on_cpu(k, shared)))
+
+    def _attempt(self, chosen: Iterable[int], action: Callable[[], Value]) -> Value | None:
+        """Return what is computed for some models; None if the code raises an exception."""
+        before = len(self._failures)
+        value = self._failures.attempt_part(RELAXATION, action, None)
+        if len(self._failures) > before:
+            self._failed |= dict.fromkeys(chosen, self._failures.noted[-1])
+        return value
 
 
 def _first_answer(model: Model, options: Options) -> Answer:

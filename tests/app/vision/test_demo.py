@@ -8,6 +8,7 @@ from softmap.app.cli.app import main
 from softmap.app.vision import demos
 from softmap.app.vision.depth import matching_cost
 from softmap.app.vision.regions import cluster
+from softmap.app.vision.source import Source
 from support.data import shared_data
 
 image_module = pytest.importorskip("PIL.Image")
@@ -64,7 +65,8 @@ def test_matching_cost_is_least_at_the_shift():
     rng = np.random.default_rng(0)
     right = rng.uniform(0, 255, (10, 40))
     left = np.roll(right, 3, axis=1)
-    cost = matching_cost(left, right, labels=6)
+    pair = Source(left, 255.0), Source(right, 255.0)
+    cost = matching_cost(*pair, 6, softmap.core.Deadline())
     assert cost.shape == (10, 40, 6)
     assert (cost[:, 6:, 3] == 0.0).all()
     assert cost.min() >= 0.0

@@ -17,7 +17,7 @@ from softmap.app.vision.noise import Restoration, has_colours
 from softmap.app.vision.patches import Mask, measured, noise_of
 from softmap.app.vision.picture import shaped
 from softmap.app.vision.regions import cluster, colour_costs, distance, region_model
-from softmap.app.vision.source import Image
+from softmap.app.vision.source import BYTE, Image, Source
 from softmap.errors import OptionError
 
 Labels = NDArray[np.int64]
@@ -106,7 +106,7 @@ def _stereo(options: DemoOptions) -> Demo:
     left, right, truth = _pair(options)
     labels = options.labels or 16
     rows, columns = left.shape[:2]
-    model = stereo_model(left, right, labels)
+    model = stereo_model(Source(left, BYTE), Source(right, BYTE), labels)
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {labels} disparities.",
         model=model,
@@ -119,7 +119,7 @@ def _stereo(options: DemoOptions) -> Demo:
 
 
 def _more_labels(left: Image, right: Image, found: Labels, labels: int) -> str | None:
-    remark = at_the_end(left, right, found, labels)
+    remark = at_the_end(Source(left, BYTE), Source(right, BYTE), found, labels)
     return None if remark is None else f"{remark}: --labels {2 * labels} allows for nearer things"
 
 
@@ -193,7 +193,7 @@ def _restored(
     rows, columns = noisy.shape[:2]
 
     def paint(x: Labels) -> NDArray[np.uint8]:
-        return plotting.as_bytes(restoration.values(shaped(x, noisy)))
+        return plotting.as_bytes(restoration.values(shaped(x, noisy.shape[:2])))
 
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {levels} {what}.{note}",
@@ -202,7 +202,7 @@ def _restored(
         paint=paint,
         picture=noisy,
         score=None if clean is None else _error(clean, noisy, paint),
-        options=restoration.options({}),
+        options={"initial": restoration.start(), **restoration.options},
     )
 
 
@@ -250,7 +250,7 @@ def _segment(options: DemoOptions) -> Demo:
     rows, columns = picture.shape[:2]
     centres = cluster(picture.reshape(-1, 3), labels, options.seed) if palette is None else palette
     costs = colour_costs(distance(picture.reshape(-1, 3), centres), 3)
-    model = region_model(picture, costs, connectivity=4)
+    model = region_model(Source(picture, BYTE), costs, connectivity=4)
     return Demo(
         story=f"Each of {rows} × {columns} pixels belongs to one of {labels} colours.{shrunk}",
         model=model,

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap import Model, TruncatedLinear, generators
+from softmap import Model, TruncatedLinear
+from softmap.app.vision.blocks import edge_values, row_blocks
 from softmap.app.vision.picture import Picture, begun
+from softmap.app.vision.preparing import Prepared, enlarged
 from softmap.app.vision.source import Image, Source
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
+from softmap.extend import core, neighbours
 
 CAP = 20.0  # matching cost of occluded pixels, in grey levels of 0..255
-ROWS = 32  # rows whose matching costs stay in the cache
+LOOKED = 1 << 18  # number of pixels that tell whether there are enough disparities
 
 
 def stereo(
@@ -41,7 +44,8 @@ def stereo(
         Cost of a difference of one between neighbouring disparities; halved across visible edges.
     **options
         Options of `solve`. By default, the run ends at a gap of 0.1 % or after 8 seconds;
-        `Picture.improve` continues it.
+        `Picture.improve` continues it. The time limit holds for all of the work: if it is short for
+        a large image, blocks of pixels share a label (`Picture.side`).
 
     Returns
     -------
@@ -58,14 +62,23 @@ def stereo(
     """
     options, limit = begun(stereo, options)
     source, beside = Source.of(left, "left").beside(Source.of(right, "right"))
-    first, second = source.grey, beside.grey
-    if first.shape != second.shape:
-        raise ModelError(f"the pictures differ in shape: {first.shape} and {second.shape}")
+    if source.given.shape != beside.given.shape:
+        shapes = f"{source.given.shape} and {beside.given.shape}"
+        raise ModelError(f"the pictures differ in shape: {shapes}")
     labels = count("disparities", disparities, 2, 1 << 16)
     weight = not_negative("smoothness", smoothness)
-    model = stereo_model(first, second, labels, weight)
-    found = Picture.of(model, source, lambda found: found, options, limit, 255 / (labels - 1))
-    if (remark := at_the_end(first, second, found.labels, labels)) is not None:
+
+    def build(side: int, deadline: core.Deadline) -> Prepared:
+        pair, fewer = (source.reduced(side), beside.reduced(side)), max(2, -(-labels // side))
+        model = stereo_model(*pair, fewer, weight, deadline)
+
+        def paint(found: NDArray[np.int64]) -> NDArray[np.int64]:
+            return enlarged(np.minimum(found * side, labels - 1), side, source.shape)
+
+        return Prepared(model, paint, side)
+
+    found = Picture.of(build, source, options, limit, 255 / (labels - 1))
+    if (remark := at_the_end(source, beside, found.labels, labels)) is not None:
         warnings.warn(f"{remark}: give more disparities", stacklevel=2)
     return found
 
@@ -76,62 +89,80 @@ BETTER = 0.7
 """Ratio of matching costs below which larger disparities fit these pixels better."""
 
 
-def at_the_end(left: Image, right: Image, found: NDArray[np.int64], labels: int) -> str | None:
-    """Return a warning if many pixels have the largest disparity and larger ones fit better."""
-    last = found.reshape(left.shape[:2]) == labels - 1
+def at_the_end(left: Source, right: Source, found: NDArray[np.int64], labels: int) -> str | None:
+    """Return a warning if many pixels have the largest disparity and larger ones fit better.
+
+    Of a large image, some rows tell.
+    """
+    rows, columns = left.shape
+    chosen = slice(None, None, max(1, rows * columns // LOOKED))
+    last = found.reshape(rows, columns)[chosen] == labels - 1
     if last.mean() < SATURATED:
         return None
-    cost = _costs_of(last, left, right, range(labels - 1, 2 * labels))
+    pair = (Source(one.given[chosen], one.white) for one in (left, right))
+    first, second = (one.planes(0, len(last)) for one in pair)
+    cost = _costs_of(last, first, second, range(labels - 1, 2 * labels))
     here, further = cost[:, 0].mean(), cost[:, 1:].min(axis=1).mean()
     if further >= BETTER * here:
         return None
     return f"{100 * last.mean():.0f} % of the pixels have the largest disparity, {labels - 1}"
 
 
-def stereo_model(left: Image, right: Image, labels: int, weight: float = 6.0) -> Model:
-    """Return the stereo model; labels are the disparities of the left image."""
-    shape = left.shape[:2]
-    edges = generators.grid_edges(shape[0], shape[1])
-    unary = matching_cost(left, right, labels).reshape(-1, labels)
-    smooth = TruncatedLinear(_smoothness(left, edges, weight), 2.0)
-    return Model(unary, edges, smooth).with_shape(shape)
+def stereo_model(
+    left: Source,
+    right: Source,
+    labels: int,
+    weight: float = 6.0,
+    deadline: core.Deadline | None = None,
+) -> Model:
+    """Return the stereo model; labels are the disparities of the left image.
+
+    Raises `core.OutOfTime` if the deadline passes.
+    """
+    deadline = deadline or core.Deadline()
+    edges = neighbours(left.shape, 4, deadline)
+    contrast = edge_values(left, 4, _mean_difference, deadline)
+    unary = matching_cost(left, right, labels, deadline).reshape(-1, labels)
+    # halved where the colour changes, as depth often does there
+    smooth = TruncatedLinear(np.where(contrast < 8.0, weight, weight / 2), 2.0)
+    return Model(unary, edges, smooth).with_shape(left.shape)
 
 
-def matching_cost(left: Image, right: Image, labels: int) -> Image:
+def matching_cost(left: Source, right: Source, labels: int, deadline: core.Deadline) -> Image:
     """Return the matching cost of each left pixel and disparity `d` (right pixel at column - d).
 
     It is the measure of Birchfield and Tomasi (the distance to the interval between the right
     pixel's half-way neighbours), averaged over colours and truncated at `CAP`, because occluded
-    pixels match nothing.
+    pixels match nothing. Raises `core.OutOfTime` if the deadline passes.
     """
-    left, (low, high) = np.atleast_3d(left), _intervals(right)
-    cost = np.full((*left.shape[:2], labels), CAP)
-    for top in range(0, len(left), ROWS):
-        own = slice(top, top + ROWS)
-        for d in range(min(labels, left.shape[1])):
-            there = own, slice(0, left.shape[1] - d)
-            cost[own, d:, d] = _distance(left[own, d:], low[there], high[there])
+    columns = left.shape[1]
+    cost = np.empty((*left.shape, labels))
+    for first, last in row_blocks(left.shape, left.channels, deadline):
+        here, (low, high) = left.planes(first, last), _intervals(right.planes(first, last))
+        cost[first:last] = CAP
+        for d in range(min(labels, columns)):
+            end = columns - d
+            cost[first:last, d:, d] = _distance(here[..., d:], low[..., :end], high[..., :end])
     return cost
 
 
 def _costs_of(chosen: NDArray[np.bool_], left: Image, right: Image, disparities: range) -> Image:
     """Return the matching costs of some pixels and disparities, as `matching_cost`."""
-    left, (low, high) = np.atleast_3d(left)[chosen], _intervals(right)
+    left, (low, high) = left[:, chosen], _intervals(right)
     row, column = np.nonzero(chosen)
     cost = np.full((len(row), len(disparities)), CAP)
     for k, d in enumerate(disparities):
         inside = column >= d
-        there = row[inside], column[inside] - d
-        cost[inside, k] = _distance(left[inside], low[there], high[there])
+        there = slice(None), row[inside], column[inside] - d
+        cost[inside, k] = _distance(left[:, inside], low[there], high[there])
     return cost
 
 
 def _intervals(right: Image) -> tuple[Image, Image]:
     """Return the ends of the interval of each right pixel and its half-way neighbours."""
-    right = np.atleast_3d(right)
-    before = (right + np.roll(right, 1, axis=1)) / 2
-    after = (right + np.roll(right, -1, axis=1)) / 2
-    before[:, 0], after[:, -1] = right[:, 0], right[:, -1]
+    before = (right + np.roll(right, 1, axis=-1)) / 2
+    after = (right + np.roll(right, -1, axis=-1)) / 2
+    before[..., 0], after[..., -1] = right[..., 0], right[..., -1]
     low = np.minimum(np.minimum(before, after), right)
     return low, np.maximum(np.maximum(before, after), right)
 
@@ -139,11 +170,9 @@ def _intervals(right: Image) -> tuple[Image, Image]:
 def _distance(here: Image, low: Image, high: Image) -> Image:
     """Return the distance to an interval, averaged over colours and truncated."""
     outside = np.maximum(np.maximum(here - high, low - here), 0.0)
-    return np.minimum(outside.mean(axis=-1), CAP)
+    return np.minimum(outside.mean(axis=0), CAP)
 
 
-def _smoothness(left: Image, edges: NDArray[np.int64], weight: float) -> Image:
-    """Return the weights of edges: halved where the colour changes, as depth often does there."""
-    flat = left.reshape(left.shape[0] * left.shape[1], -1)
-    contrast = np.abs(flat[edges[:, 0]] - flat[edges[:, 1]]).mean(axis=1)
-    return np.where(contrast < 8.0, weight, weight / 2)
+def _mean_difference(first: Image, second: Image) -> Image:
+    mean: Image = np.abs(first - second).mean(axis=0)
+    return mean

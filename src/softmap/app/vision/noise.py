@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap import Model, TruncatedLinear
+from softmap.app.vision.blocks import row_blocks, rows_around
 from softmap.app.vision.patches import Measured, measured, noise_of
 from softmap.app.vision.picture import EFFORT, Picture, begun
+from softmap.app.vision.preparing import Prepared, enlarged
 from softmap.app.vision.source import Image, Source
 from softmap.app.vision.sublevels import refined
 from softmap.arguments import count, flag, not_negative, positive
 from softmap.errors import ModelError
-from softmap.extend import plain
+from softmap.extend import core, neighbours, plain
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class NoiseCosts:
 
 
 COSTS = NoiseCosts()
+GATHERING = 0.5  # fraction of the time for the model in which measurements are gathered
 
 
 def denoise(
@@ -66,7 +68,8 @@ def denoise(
         denoised separately, which takes three times as long.
     **options
         Options of `solve`. By default, the run ends at a gap of 0.1 % or after 8 seconds;
-        `Picture.improve` continues it.
+        `Picture.improve` continues it. The time limit holds for all of the work: if it is short for
+        a large image, blocks of pixels share a label (`Picture.side`).
 
     Returns
     -------
@@ -84,20 +87,61 @@ def denoise(
     """
     options, limit = begun(denoise, options)
     source = Source.of(image)
-    given = source.grey
     grey = np.linspace(0, 255, count("levels", levels, 2, 256))
     weight = not_negative("smoothness", smoothness)
-    hidden = _mask(mask, given.shape[:2])
-    coloured = has_colours(given) if colour is None else flag("colour", colour)
-    shown = given if coloured and given.ndim == 3 else grey_of(given)
+    hidden = _mask(mask, source.shape)
+    coloured = has_colours(source.given) if colour is None else flag("colour", colour)
+    shown = source.grey if coloured and source.channels > 1 else grey_of(source.grey)
     deviation = noise_of(shown, hidden) if noise is None else positive("noise", noise)
-    restoration = Restoration(measured(shown, deviation, hidden), grey, weight)
-    started = restoration.options(options)
 
-    def paint(labels: NDArray[np.int64]) -> NDArray[Any]:
-        return source.restored(restoration.values(labels))
+    def build(side: int, deadline: core.Deadline) -> Prepared:
+        small = shown[::side, ::side]
+        lost = None if hidden is None else hidden[::side, ::side]
+        part = deadline.within(GATHERING * deadline.left)
+        restoration = Restoration(measured(small, deviation, lost, part), grey, weight)
 
-    return Picture.of(restoration.model(), source, paint, started, limit)
+        def paint(labels: NDArray[np.int64]) -> NDArray[Any]:
+            values = restoration.values(labels)
+            return source.restored(values if side == 1 else within(values, shown, hidden, side))
+
+        model = restoration.model(deadline)
+        return Prepared(model, paint, labels=restoration.start(), options=restoration.options)
+
+    return Picture.of(build, source, options, limit)
+
+
+def within(small: Image, whole: Image, hidden: NDArray[np.bool_] | None, side: int) -> Image:
+    """Return an image with the values of a smaller one, and the edges of the given one.
+
+    Each pixel has its own value, clipped to the values of its block and of the eight around it; a
+    missing one has that of its block.
+
+    Parameters
+    ----------
+    small : float64 array (rows, columns, ...)
+        The values of blocks.
+    whole : float64 array
+        The given image.
+    hidden : bool array, optional
+        True at missing pixels.
+    side : int
+        Side of a block.
+    """
+    shape = whole.shape[:2]
+    low, high = (_around(small, extreme) for extreme in (np.minimum, np.maximum))
+    image: Image = np.clip(whole, *(enlarged(limits, side, shape) for limits in (low, high)))
+    if hidden is not None:
+        image[hidden] = enlarged(small, side, shape)[hidden]
+    return image
+
+
+def _around(values: Image, extreme: np.ufunc) -> Image:
+    """Return the smallest or largest of each pixel and the eight around it."""
+    for axis in (0, 1):
+        lines = values.swapaxes(0, axis)
+        lines = lines[rows_around(0, len(lines), 1, len(lines))]
+        values = extreme(extreme(lines[:-2], lines[1:-1]), lines[2:]).swapaxes(0, axis)
+    return values
 
 
 @dataclass(frozen=True)
@@ -123,33 +167,39 @@ class Restoration:
         """The number of channels."""
         return int(self.data.mean.shape[2])
 
-    def model(self) -> Model:
-        """Return the model; the variables of a channel follow those of the channel before."""
-        unary = np.stack([self._costs(k) for k in range(self.channels)])
+    def model(self, deadline: core.Deadline | None = None) -> Model:
+        """Return the model; the variables of a channel follow those of the channel before.
+
+        Raises `core.OutOfTime` if the deadline passes.
+        """
+        deadline = deadline or core.Deadline()
+        rows, columns = self.data.count.shape
+        one = neighbours((rows, columns), 4, deadline)
+        unary = np.empty((self.channels, rows, columns, len(self.grey)))
+        for channel, costs in enumerate(unary):
+            for first, last in row_blocks((rows, columns), len(self.grey), deadline):
+                self._write_costs(channel, slice(first, last), costs[first:last])
         weight = self.smoothness * self._step / self.data.noise
         smooth = TruncatedLinear(weight, COSTS.edge / self._step)
-        grid = Model.grid(unary[0], smooth)
-        if self.channels == 1:
-            return grid
-        edges = np.concatenate([grid.edges + k * grid.n for k in range(self.channels)])
-        (potential,) = grid.potentials
-        copies = potential.take(np.tile(np.arange(grid.m), self.channels))
-        return Model(unary.reshape(-1, len(self.grey)), edges, copies)
+        edges = one
+        if self.channels > 1:
+            edges = np.concatenate([one + k * rows * columns for k in range(self.channels)])
+        model = Model(unary.reshape(-1, len(self.grey)), edges, smooth)
+        return model.with_shape((rows, columns)) if self.channels == 1 else model
 
     def start(self) -> NDArray[np.int64]:
         """Return the level nearest to the mean of each pixel, as labels to start with."""
         nearest = np.rint(self.data.mean / self._step).clip(0, len(self.grey) - 1)
         return nearest.transpose(2, 0, 1).reshape(-1).astype(np.int64)
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the start to the options of `solve`; a large image stops when the LP is solved.
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of `solve` for this model: the run of a large image stops when the LP is solved.
 
         Searches for better labels would take the time of the passes, on which the bound depends.
         """
-        known = any(given.get(name) is not None for name in ("initial", "warm_start"))
-        start = {} if known else {"initial": self.start()}
         large = self.data.mean.size * len(self.grey) >= EFFORT.large
-        return {**start, **({"goal": "lp"} if large else {}), **given}
+        return {"goal": "lp"} if large else {}
 
     def values(self, found: NDArray[np.int64]) -> Image:
         """Return the best value of each pixel within half a level of its label."""
@@ -166,14 +216,15 @@ class Restoration:
     def _step(self) -> float:
         return 255 / (len(self.grey) - 1)
 
-    def _costs(self, channel: int) -> Image:
-        """Return the data cost of each level: a negative log-likelihood, truncated."""
-        squares = (self.data.mean[..., channel, None] - self.grey) ** 2
-        strength = self.data.count[..., None] / (2 * self.data.noise**2)
-        return np.minimum(squares, COSTS.spoilt**2) * strength
+    def _write_costs(self, channel: int, rows: slice, costs: Image) -> None:
+        """Write the data costs of the levels in some rows: negative log-likelihoods, truncated."""
+        np.subtract(self.data.mean[rows, :, channel, None], self.grey, out=costs)
+        np.multiply(costs, costs, out=costs)
+        np.minimum(costs, COSTS.spoilt**2, out=costs)
+        costs *= self.data.count[rows, :, None] / (2 * self.data.noise**2)
 
 
-def has_colours(picture: Image) -> bool:
+def has_colours(picture: NDArray[Any]) -> bool:
     """Whether the three channels of an image differ."""
     return picture.ndim == 3 and bool((picture != picture[..., :1]).any())
 

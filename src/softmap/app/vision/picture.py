@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import softmap
-from softmap import Model, Result, Status, solve
+from softmap import Result, Status, solve
+from softmap.app.vision.preparing import (
+    LEAST,
+    PART,
+    Build,
+    Prepared,
+    enlarged,
+    finest,
+    smoothed_labels,
+)
 from softmap.app.vision.source import Source
 from softmap.arguments import time_limit_of
-from softmap.extend import core, machine
+from softmap.extend import call_began, core, machine
 from softmap.hints import OF_IMAGES, unexpected
 
 
@@ -32,8 +42,6 @@ class PictureEffort:
     """Time limit of `Picture.improve`, in seconds."""
     large: int = 1 << 20
     """Number of unary costs from which a run starts with labels of smoothed costs."""
-    window: int = 5
-    """Side of the square window over which costs are smoothed, in pixels."""
 
 
 EFFORT = PictureEffort()
@@ -46,47 +54,94 @@ class Picture:
 
     Attributes
     ----------
-    image : array
-        The output: segments in their mean colours or the denoised image, with the type and the
-        range of the input; or disparities.
     labels : int64 array (rows, columns) or (rows, columns, channels)
         One label per pixel; one per pixel and channel of a denoised colour image.
     source : Source
         The input image, with its type and range.
     result : Result
         The result of the run: energy, bound, trace.
-    paint : function
-        Maps labels to `image`.
+    build : function
+        Makes the model.
     scale : float
         Factor from values of `image` to grey levels of 0..255, in which it is shown and saved.
+    prepared : Prepared
+        The model and how its labels are painted.
+    side : int
+        1; or, if the time limit left no time for the model of a large image, the side of square
+        blocks of pixels: the model is that of an image with one pixel for each block, and all
+        pixels of a block have its label.
     """
 
-    image: NDArray[Any]
     labels: NDArray[np.int64]
     source: Source
     result: Result
-    paint: Callable[[NDArray[np.int64]], NDArray[Any]] = field(repr=False)
+    build: Build = field(repr=False)
     scale: float
+    prepared: Prepared = field(repr=False)
+    side: int = 1
 
     @classmethod
     def of(
         cls,
-        model: Model,
+        build: Build,
         source: Source,
-        paint: Callable[[NDArray[np.int64]], NDArray[Any]],
         options: Mapping[str, Any],
         limit: core.Deadline,
         scale: float | None = None,
     ) -> Picture:
-        """Solve a model with the options and the deadline of `begun`, and paint its labels."""
-        given = source.given
-        started = _with_start(model, given, dict(options))
+        """Solve the model of an image with the options and the deadline of `begun`.
+
+        Parameters
+        ----------
+        build : function
+            Makes the model.
+        source : Source
+            The image.
+        options : mapping
+            The options of `solve`.
+        limit : Deadline
+            The end of the time limit.
+        scale : float, optional
+            Factor from values of the painted image to grey levels; by default that of `source`.
+        """
+        rows, columns = source.shape
+        prepared, side = finest(build, rows * columns, limit)
+        assert prepared is not None  # no resolution is left out
+        factor = source.scale if scale is None else scale
+        return cls._solved(prepared, side, source, build, factor, options, limit)
+
+    @classmethod
+    def _solved(
+        cls,
+        prepared: Prepared,
+        side: int,
+        source: Source,
+        build: Build,
+        scale: float,
+        options: Mapping[str, Any],
+        limit: core.Deadline,
+    ) -> Picture:
+        """Solve a model, and give every pixel the label of its block."""
+        shape = source.reduced(side).shape
+        started = {**prepared.options, **_with_start(prepared, shape, dict(options), limit)}
         if math.isfinite(limit.end):
             started["time_limit"] = limit.left
-        result = solve(model, **started)
-        labels = shaped(result.labels, given)
-        factor = source.scale if scale is None else scale
-        return cls(paint(labels), labels, source, result, paint, factor)
+        result = solve(prepared.model, **started)
+        found = shaped(result.labels, shape)
+        labels = enlarged(
+            found if prepared.unit == 1 else found * prepared.unit, side, source.shape
+        )
+        return cls(labels, source, result, build, scale, prepared, side)
+
+    @cached_property
+    def image(self) -> NDArray[Any]:
+        """The output, computed when it is first asked for.
+
+        Segments in their mean colours or the denoised image, with the type and the range of the
+        input; or disparities.
+        """
+        small = shaped(self.result.labels, self.source.reduced(self.side).shape)
+        return self.prepared.paint(small)
 
     @property
     def given(self) -> NDArray[Any]:
@@ -124,6 +179,8 @@ class Picture:
     def improve(self, time_limit: float = EFFORT.longer, **options: Any) -> Picture:
         """Continue for this many seconds, or until the gap is 0.1 %; return a new picture.
 
+        If `side` is not 1, the picture has the highest resolution for which there is time.
+
         Parameters
         ----------
         time_limit : float
@@ -131,9 +188,12 @@ class Picture:
         **options
             Options of `solve`.
         """
-        known = {"time_limit": time_limit, "warm_start": self.result, **options}
-        known, limit = begun(Picture.improve, known)
-        return Picture.of(self.result.model, self.source, self.paint, known, limit, self.scale)
+        known, limit = begun(Picture.improve, {"time_limit": time_limit, **options})
+        rows, columns = self.source.shape
+        prepared, side = finest(self.build, rows * columns, limit, self.side)
+        if prepared is None:
+            prepared, known = self.prepared, {"warm_start": self.result, **known}
+        return Picture._solved(prepared, side, self.source, self.build, self.scale, known, limit)
 
     def save(self, path: str | Path) -> Path:
         """Write `image` to a file, and return its path.
@@ -180,7 +240,8 @@ class Picture:
 
     def _sentence(self) -> str:
         advice = f"; {self.advice}" if self.advice else ""
-        return f"{self.result.status}{advice}"
+        blocks = f"; one label for {self.side} x {self.side} pixels" if self.side > 1 else ""
+        return f"{self.result.status}{blocks}{advice}"
 
     def _repr_html_(self) -> str:
         from softmap import plotting
@@ -206,41 +267,39 @@ def begun(
     options : mapping
         The keywords that were given.
     """
+    began = call_began()
     names = {*inspect.signature(function).parameters, *inspect.signature(softmap.solve).parameters}
     for name in options:
         if name not in names:
             raise TypeError(unexpected(function.__name__, name, names, OF_IMAGES))
     known = _with_defaults(options)
-    return known, core.Deadline(time_limit_of(known.get("time_limit")))
+    return known, core.Deadline().at(began + time_limit_of(known.get("time_limit")))
 
 
-def shaped(labels: NDArray[np.int64], given: NDArray[Any]) -> NDArray[np.int64]:
-    """Reshape labels to the image, with a last axis for channels if there are several."""
-    rows, columns = given.shape[:2]
+def shaped(labels: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Reshape labels to rows and columns, with a last axis for channels if there are several."""
+    rows, columns = shape
     flat = labels.reshape(-1)
     if flat.size == rows * columns:
         return flat.reshape(rows, columns)
     return flat.reshape(-1, rows, columns).transpose(1, 2, 0)
 
 
-def _with_start(model: Model, given: NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Add initial labels to the options of a large image, which has time for few passes only.
+def _with_start(
+    prepared: Prepared, shape: tuple[int, int], options: dict[str, Any], limit: core.Deadline
+) -> dict[str, Any]:
+    """Add initial labels to the options, unless there are some.
 
-    The label of a pixel minimises the mean of the unary costs over a window around it.
+    Those of a large image, which has time for few passes only, minimise smoothed costs.
     """
-    known = any(options.get(name) is not None for name in ("initial", "warm_start"))
-    if known or model.unary.size < EFFORT.large:
+    if any(options.get(name) is not None for name in ("initial", "warm_start")):
         return options
-    from scipy.ndimage import uniform_filter
-
-    rows, columns = given.shape[:2]
-    costs = model.unary.reshape(-1, rows, columns, int(model.num_labels[0]))
-    allowed = np.isfinite(costs)
-    top = float(costs[allowed].max(initial=0.0))
-    size = (1, EFFORT.window, EFFORT.window, 1)
-    smooth = uniform_filter(np.where(allowed, costs, top), size, mode="nearest")
-    labels = np.where(allowed, smooth, np.inf).argmin(axis=-1)
-    return options | {"initial": labels.reshape(-1)}
+    labels, model = prepared.labels, prepared.model
+    if labels is None and model.unary.size >= EFFORT.large:
+        small = shape[0] * shape[1] <= LEAST
+        deadline = core.Deadline() if small else limit.within(PART * limit.left)
+        labels = smoothed_labels(model.unary.reshape(*shape, -1), deadline)
+    return options if labels is None else options | {"initial": labels.reshape(-1)}
 
 
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,12 +46,13 @@ class Source:
         """
         if isinstance(given, str | Path):
             return cls(_file(given, name), BYTE)
-        values = numbers(given, name)
+        whole = type(given) is np.ndarray and given.dtype.kind in "iub"
+        values = given if whole else numbers(given, name)  # integers need no copy as floats
         if values.ndim not in (2, 3) or not values.size or values.shape[2:] > (4,):
             raise ModelError(
                 f"{name} must have shape (rows, columns) or (rows, columns, 3), not {values.shape}"
             )
-        if not np.isfinite(values).all():
+        if not whole and not np.isfinite(values).all():
             raise ModelError(f"{name} must be finite numbers")
         dtype = getattr(given, "dtype", None)
         if not isinstance(dtype, np.dtype):
@@ -67,6 +68,60 @@ class Source:
     def grey(self) -> Image:
         """The image in grey levels of 0..255."""
         return self.given.astype(np.float64) * (BYTE / self.white)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        rows, columns = self.given.shape[:2]
+        return rows, columns
+
+    @property
+    def channels(self) -> int:
+        """The number of channels."""
+        return 1 if self.given.ndim == 2 else self.given.shape[2]
+
+    def rows(self, first: int, last: int) -> Image:
+        """Return some rows in grey levels, as an array (rows, columns, channels).
+
+        Parameters
+        ----------
+        first, last : int
+            The first row, and the one after the last.
+        """
+        part = self.given[first:last].astype(np.float64) * (BYTE / self.white)
+        return part.reshape(*part.shape[:2], self.channels)
+
+    def planes(self, first: int, last: int) -> Image:
+        """Return some rows in grey levels, as an array (channels, rows, columns).
+
+        Parameters
+        ----------
+        first, last : int
+            The first row, and the one after the last.
+        """
+        return np.ascontiguousarray(np.moveaxis(self.rows(first, last), 2, 0))
+
+    def pixels(self, index: NDArray[np.int64]) -> Image:
+        """Return some pixels in grey levels, as an array (pixels, channels).
+
+        Parameters
+        ----------
+        index : int array
+            Their numbers, row by row.
+        """
+        row, column = np.divmod(index, self.shape[1])
+        chosen = self.given[row, column].astype(np.float64) * (BYTE / self.white)
+        return chosen.reshape(-1, self.channels)
+
+    def reduced(self, side: int) -> Source:
+        """Return the image with one pixel for each block of pixels, its first one.
+
+        Parameters
+        ----------
+        side : int
+            The side of a block.
+        """
+        return self if side == 1 else Source(self.given[::side, ::side], self.white)
 
     @property
     def scale(self) -> float:

@@ -283,11 +283,17 @@ def chain_schedule(
     passes first.
     """
 
-    made = _remembered(
-        model, "chains",
-        lambda: _plan(model, *pass_order(model.graph), threads=threads, deadline=deadline),
-    )  # fmt: skip
-    return made.filled(model, threads, deadline)
+    looked = deadline or core.Deadline()
+
+    def make() -> Plan:
+        looked.require()
+        graph = model.graph  # sorted here, if nobody has asked for it
+        looked.require()
+        order = pass_order(graph)
+        looked.require()
+        return _plan(model, *order, threads=threads, deadline=deadline)
+
+    return _remembered(model, "chains", make).filled(model, threads, deadline)
 
 
 def colour_schedule(model: Network, deadline: core.Deadline | None = None) -> Schedule:
@@ -332,8 +338,8 @@ class Plan:
         self, model: Network, threads: int = 1, deadline: core.Deadline | None = None
     ) -> Schedule:
         """Return the schedule with the costs of a model."""
-        if deadline is not None:
-            deadline.require()
+        looked = deadline or core.Deadline()
+        looked.require()
         blocks, edge = self.arrays["blocks"], self.arrays["edge"]
         data = [p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups()]
         weight = _by_lane([each.weight for each in data], 1.0, len(edge))
@@ -341,8 +347,7 @@ class Plan:
         truncation = _by_lane([each.truncation for each in data], 0.0, len(edge) if cuts else 0)
         table = aligned(self.table_size)
         core.pack_lanes(layout(model), _plain(blocks), edge, weight, truncation, table, threads)
-        if deadline is not None:
-            deadline.require()
+        looked.require()
         unary = aligned(self.cost_size + LANES)
         nodes, rows = self.arrays["nodes"], _plain(self.arrays["rows"])
         core.by_strip(layout(model), nodes, rows, unary, threads)
@@ -390,7 +395,9 @@ def _plan(
     deadline: core.Deadline | None = None,
 ) -> Plan:
     """Make a plan; `leading` keeps, for straight rows, only the messages into their first node."""
-    made = core.plan(layout(model), rank, level, _tile_keys(model), leading, threads, deadline)
+    keys = _tile_keys(model)
+    (deadline or core.Deadline()).require()
+    made = core.plan(layout(model), rank, level, keys, leading, threads, deadline)
     sizes = {name: made.pop(name) for name in ("cost_size", "table_size")}
     for name, kind in (("rows", ROW), ("blocks", BLOCK)):
         made[name] = made[name].reshape(-1).view(kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -179,18 +180,23 @@ def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
     array = frozen(np.atleast_1d(numbers(values, name)))
     if array.ndim != 1:
         raise ModelError(f"{name} must be one number per edge, not an array of {array.shape}")
-    if (bad := np.isnan(array) | (array == -np.inf)).any():
-        k = int(np.argmax(bad))
+    low = array.min(initial=np.inf)  # propagates NaN, so that no temporary array is needed
+    if np.isnan(low) or low == -np.inf:
+        k = int(np.argmax(np.isnan(array) | (array == -np.inf)))
         raise ModelError(f"{name}[{k}] is {array[k]}; expected a number or +inf")
-    if largest(array) > most:
+    if largest(array, low) > most:
         k = int(np.argmax(beyond(array)))
         raise ModelError(f"{name}[{k}] is {array[k]}; {RANGE}")
     return compact(array)
 
 
+COMPARED = 1 << 10  # entries that are compared before all are
+
+
 def compact(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only flat array; if all entries are equal, a view of one of them."""
-    if array.size > 1 and (array == array[0]).all():
+    few = array[:COMPARED]
+    if array.size > 1 and (few == few[0]).all() and (array == array[0]).all():
         return np.broadcast_to(array[:1].copy(), array.shape)
     return array
 
@@ -361,6 +367,12 @@ class Potential(ABC):
         ]
         low, high = np.array(pairs).reshape(-1, 2).T
         return low, high
+
+    def extreme_pieces(self, rows: Ints, cols: Ints, size: int) -> Iterator[tuple[Costs, Costs]]:
+        """Yield `extremes` for `size` edges at a time."""
+        low, high = self.extremes(rows, cols)
+        for first in range(0, len(self), size):
+            yield low[first : first + size], high[first : first + size]
 
     def steps(self, rows: Ints, cols: Ints) -> Costs:
         """Return the difference of the two smallest distinct costs of every edge.

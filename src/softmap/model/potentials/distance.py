@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,8 +27,25 @@ from softmap.model.potentials.base import (
     times,
 )
 
+PIECE = 1 << 16  # number of edges checked at a time
 
-class Potts(Potential):
+
+class _ByDifference(Potential):
+    """Base class of potentials that have arrays of one entry per edge, and nothing else."""
+
+    def extreme_pieces(self, rows: Ints, cols: Ints, size: int) -> Iterator[tuple[Costs, Costs]]:
+        for first in range(0, len(self), size):
+            part = slice(first, first + size)
+            yield self._piece(part).extremes(rows[part], cols[part])
+
+    def _piece(self, part: slice) -> Self:
+        """Return some consecutive edges, which are not checked again."""
+        piece = copy.copy(self)
+        piece.__dict__.update({name: array[part] for name, array in self.arrays().items()})
+        return piece
+
+
+class Potts(_ByDifference):
     """The Potts potential: edge k costs `weights[k]` if its labels differ, else 0.
 
     Parameters
@@ -82,7 +101,7 @@ class Potts(Potential):
         return KernelData("potts", weight=self.weights)
 
 
-class _Truncated(Potential):
+class _Truncated(_ByDifference):
     """Base class of potentials `weights[k] * min(distance(x, y), truncation[k])`."""
 
     kind: ClassVar[str]
@@ -164,8 +183,9 @@ class _Truncated(Potential):
 
     def check(self, rows: Ints, cols: Ints) -> None:
         super().check(rows, cols)
-        wrong = ~np.isfinite(self.extremes(rows, cols)).all(axis=0)
-        if wrong.any():
+        pieces = self.extreme_pieces(rows, cols, PIECE)
+        if not all(np.isfinite(low).all() and np.isfinite(high).all() for low, high in pieces):
+            wrong = ~np.isfinite(self.extremes(rows, cols)).all(axis=0)
             k = int(np.argmax(wrong))
             raise ModelError(
                 f"{type(self).__name__}: edge {k} costs {self.weights[k]} times a distance of up "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Protocol
 
@@ -143,6 +142,8 @@ class Improve(Subsolver):
 
     def _search_together(self, best: Best, share: Share) -> None:
         """Improve the labels by all searches at once, from the same labels."""
+
+        from concurrent.futures import ThreadPoolExecutor  # imported late: few runs come here
 
         def improved(search: _Improver) -> NDArray[np.int64]:
             return search(best.labels, deadline=share.deadline, work=share.work)
