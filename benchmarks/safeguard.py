@@ -1,6 +1,6 @@
 """What the safeguard of `anneal-safe` costs: passes and CPU time to a certified gap.
 
-    python -m benchmarks.safeguard docs/benchmarks            writes docs/benchmarks/safeguard.csv
+    python -m benchmarks.safeguard docs/theory [INSTANCE...]     writes docs/theory/safeguard.csv
 
 One thread, runs of both methods in turn in one process, the least CPU time of three runs of each
 (of one, if that takes long). No time limit, so that the passes do not depend on the machine.
@@ -57,6 +57,7 @@ def measured(model: Model, method: str, gap: float) -> dict[str, Any]:
     row["reached"] = int(result.relative_gap(result.lp_gap) <= gap)
     if method == "anneal-safe-counted":
         state = Counted.last
+        row["passes"] = state.passes  # without the messages of the safeguard
         row |= {name: getattr(state, name) for name in ("guards", "restarts", "held", "stages")}
     return row
 

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -279,6 +280,22 @@ def test_a_method_of_ones_own_is_in_the_figures(mine):
     assert set(ratios["method"]) == {"emp", "smp"}
     assert (ratios.where(method="emp")["mean"] == 0).all()
     assert not (ratios.where(method="smp")["mean"] == 0).all()
+
+
+def test_a_method_that_was_edited_is_run_again(mine):
+    """The second run finds the trials of the first one, but not those of one's own method."""
+    words = ["reproduce", "figure1", "--updates", "60", "--trials", "1", "--graphs", "1",
+             "--with", "mymodule:Mine", "--no-progress", "--out", "out"]  # fmt: skip
+    assert main(words) == 0
+    trials = set(Path("out/trials").iterdir())
+    first = Table.from_csv("out/figure1.csv").where(form="my EMP")
+    edited = MINE.replace("import EMP", "import EMP, SMP").replace("Mine(EMP)", "Mine(SMP)")
+    Path("mymodule.py").write_text(edited)
+    sys.modules.pop("mymodule")
+    assert main(words) == 0
+    second = Table.from_csv("out/figure1.csv").where(form="my EMP")
+    assert len(set(Path("out/trials").iterdir()) - trials) == 1
+    assert not np.array_equal(first["mean"], second["mean"])
 
 
 @pytest.mark.parametrize(

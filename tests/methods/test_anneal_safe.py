@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from scipy.special import logsumexp
 
-from softmap import generators, lp, solve
+from softmap import generators, lp
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import Chains

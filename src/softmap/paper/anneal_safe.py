@@ -17,7 +17,7 @@ from softmap.methods.base import Assessment, Floats, Proposal
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal, AnnealState
 from softmap.methods.sweeps.chains import polish
-from softmap.methods.sweeps.loops import Messages
+from softmap.methods.sweeps.loops import CLOCK, Messages
 from softmap.model import Network
 from softmap.paper import rates
 from softmap.paper.chain_dual import ChainDual
@@ -42,7 +42,7 @@ class AnnealSafeState(AnnealState):
         Changes of shares: the point of least L_T at the last safeguard step, and the minimum of the
         estimate function. Empty before the first step at this η.
     home : float64 array
-        The messages of x into early endpoints.
+        λ of the messages of x.
     consensus : float64 array
         Mean of the node marginals at the points y, weighted by a_k.
     value : float
@@ -174,13 +174,20 @@ class AnnealSafe(Anneal):
             self._move(state, messages, passed)
         if now > state.value + self._entropy / eta:
             state.restarts += 1
-            self.engine.restart_from(state.messages, state.home)
+            self._restart(state)
 
     def _move(self, state: AnnealSafeState, messages: Messages, value: float) -> None:
         """Let x be the point of these messages."""
         assert self.dual is not None
         state.value, state.x = value, self.dual.change(messages)
-        state.home = messages.msg[: self.engine.plan.back_size].copy()
+        state.home = self.engine.loops.lam(messages.msg)
+
+    def _restart(self, state: AnnealSafeState) -> None:
+        """Let the passes continue from x, without momentum."""
+        half = np.arange(len(state.home))
+        self.engine.undo_proposal(state.messages)
+        self.engine.begin_with(state.messages, state.home, half, np.ones(len(half)))
+        state.messages.clock[:] = CLOCK
 
     def certain(self, state: AnnealSafeState) -> bool:
         """Whether the estimate sequence proves L_T(x) - L_T* ≤ S / η."""

@@ -109,6 +109,8 @@ class ChainDual:
 
     Attributes
     ----------
+    counts : int64[copies]
+        The number of labels of each copy.
     levels : int
         B, the number of levels of a half pass.
     lengths : int64[chains]
@@ -122,7 +124,7 @@ class ChainDual:
         counts = model.num_labels[node]
         self._start = np.cumsum(counts) - counts
         label = np.arange(int(counts.sum())) - np.repeat(self._start, counts)
-        self._counts = counts
+        self.counts = counts
         self._entry = np.repeat(model.node_offset[node], counts) + label
         self._before = self._messages_at(self._paths.before, label)
         self._after = self._messages_at(self._paths.after, label)
@@ -144,9 +146,7 @@ class ChainDual:
         """The indices of the messages into copies along half-edges; that of a spare 0 for none."""
         model = self._chains.model
         first = np.where(half >= 0, model.half_offset[half], model.half_size)
-        return np.repeat(first, self._counts) + np.where(
-            np.repeat(half >= 0, self._counts), label, 0
-        )
+        return np.repeat(first, self.counts) + np.where(np.repeat(half >= 0, self.counts), label, 0)
 
     def _network(self, counts: Ints) -> Network:
         model = self._chains.model
@@ -158,8 +158,8 @@ class ChainDual:
         lam = np.append(self._chains.loops.lam(messages.msg), 0.0)
         sums = lam[self._before] + lam[self._after]
         sums -= (np.bincount(self._entry, sums) / np.bincount(self._entry))[self._entry]
-        means = np.add.reduceat(sums, self._start) / self._counts
-        centred: Floats = sums - np.repeat(means, self._counts)
+        means = np.add.reduceat(sums, self._start) / self.counts
+        centred: Floats = sums - np.repeat(means, self.counts)
         return centred
 
     def marginals(

@@ -159,18 +159,6 @@ class Chains:
         state.drift[:] = 0.0
         self._note(state, None)
 
-    def restart_from(self, state: Messages, back: Floats) -> None:
-        """Continue a run from other messages into early endpoints, without momentum.
-
-        Forward messages are not set.
-        """
-        self.undo_proposal(state)
-        self.loops.forget()
-        core.copy_into(back, state.msg[: self.plan.back_size], self.loops.threads)
-        state.drift[:] = 0.0
-        state.clock[:] = CLOCK
-        self._note(state, None)
-
     def current_lam(self, state: Messages, eta: float) -> Floats:
         """The current λ of a run; safe to call from any thread, also after the run."""
         with self.making:
