@@ -128,7 +128,7 @@ class InFace:
         self.waited += 1
         spread, value = self.spread(), self.dual()
         promised = self.cost() + self.centre @ self.x + 0.5 * tau * (spread @ spread)
-        if value - self.value >= ENOUGH * (promised - self.value):
+        if value - self.value >= ENOUGH * max(promised - self.value, 0.0):
             self.centre += tau * spread
             self.value = value
             if self.waited == 1:

@@ -3,8 +3,8 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from softmap.app.experiments.archive import load_run, save_run
 from softmap.app.experiments.code import bare_cpp, bare_python, code_digest
 from softmap.app.experiments.entries import PAPER, Method, own_method, solvers
 from softmap.app.experiments.evaluation import Evaluator
-from softmap.app.experiments.plan import FIGURES, Plan, Settings, settings_for, spaced
+from softmap.app.experiments.plan import FIGURE1, FIGURES, Plan, Settings, settings_for, spaced
 from softmap.app.experiments.problems import Graph, cvxpy_optimum, optimum
 from softmap.app.experiments.reproduce import publish, reproduce
 from softmap.app.experiments.tables import Table
@@ -282,20 +282,18 @@ def test_a_method_of_ones_own_is_in_the_figures(mine):
     assert not (ratios.where(method="smp")["mean"] == 0).all()
 
 
-def test_a_method_that_was_edited_is_run_again(mine):
-    """The second run finds the trials of the first one, but not those of one's own method."""
-    words = ["reproduce", "figure1", "--updates", "60", "--trials", "1", "--graphs", "1",
-             "--with", "mymodule:Mine", "--no-progress", "--out", "out"]  # fmt: skip
-    assert main(words) == 0
-    trials = set(Path("out/trials").iterdir())
-    first = Table.from_csv("out/figure1.csv").where(form="my EMP")
-    edited = MINE.replace("import EMP", "import EMP, SMP").replace("Mine(EMP)", "Mine(SMP)")
-    Path("mymodule.py").write_text(edited)
-    sys.modules.pop("mymodule")
-    assert main(words) == 0
-    second = Table.from_csv("out/figure1.csv").where(form="my EMP")
-    assert len(set(Path("out/trials").iterdir()) - trials) == 1
-    assert not np.array_equal(first["mean"], second["mean"])
+def test_a_method_that_was_edited_is_run_again(mine, monkeypatch):
+    """A second run finds the trials of the first one, but not those of one's own method."""
+    settings = replace(TINY, graphs=1, trials=1, updates=20, points=2, own=("mymodule:Mine",))
+    plan, runs = Plan((FIGURE1,), settings, workers=1), []
+    monkeypatch.setattr(reproducing, "publish", lambda *_: [])
+    for edited in (MINE, MINE, MINE.replace("my EMP", "my own EMP")):
+        (mine / "mymodule.py").write_text(edited)
+        sys.modules.pop("mymodule", None)
+        reproduce(plan, mine / "out")
+        runs.append(set((mine / "out" / "trials").iterdir()))
+    assert runs[0] == runs[1] < runs[2]
+    assert len(runs[2] - runs[1]) == 1
 
 
 @pytest.mark.parametrize(

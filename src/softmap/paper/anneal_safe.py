@@ -42,7 +42,7 @@ class AnnealSafeState(AnnealState):
         Changes of shares: the point of least L_T at the last safeguard step, and the minimum of the
         estimate function. Empty before the first step at this η.
     home : float64 array
-        λ of the messages of x.
+        The messages of x.
     consensus : float64 array
         Mean of the node marginals at the points y, weighted by a_k.
     value : float
@@ -180,14 +180,16 @@ class AnnealSafe(Anneal):
         """Let x be the point of these messages."""
         assert self.dual is not None
         state.value, state.x = value, self.dual.change(messages)
-        state.home = self.engine.loops.lam(messages.msg)
+        state.home = messages.msg.copy()
 
     def _restart(self, state: AnnealSafeState) -> None:
         """Let the passes continue from x, without momentum."""
-        half = np.arange(len(state.home))
-        self.engine.undo_proposal(state.messages)
-        self.engine.begin_with(state.messages, state.home, half, np.ones(len(half)))
-        state.messages.clock[:] = CLOCK
+        messages = state.messages
+        self.engine.undo_proposal(messages)
+        messages.msg[:] = state.home
+        messages.drift[:] = 0.0
+        messages.clock[:] = CLOCK
+        self.engine.loops.half_pass(False, messages.msg, state.eta, shift=messages.shift)
 
     def certain(self, state: AnnealSafeState) -> bool:
         """Whether the estimate sequence proves L_T(x) - L_T* ≤ S / η."""
