@@ -19,7 +19,7 @@ from softmap.paper.anneal_safe import AnnealSafe
 from softmap.paper.chain_dual import ChainDual, paths
 from softmap.relaxation.bounds import dual_bound, projected_cost
 from softmap.relaxation.dual import SmoothedDual
-from softmap.solving.judge import Judge
+from softmap.run.judge import Judge
 from support.strategies import few, models, seeds
 
 finite = models(max_n=5, max_d=3, hard=False).map(lambda model: model.network)

@@ -14,9 +14,9 @@ import numpy as np
 
 from softmap import core
 from softmap.methods.base import Assessment, Floats, Proposal
-from softmap.methods.policy import Ask
+from softmap.methods.policy import AnnealingRule, Ask
 from softmap.methods.sweeps.anneal import Anneal, AnnealState
-from softmap.methods.sweeps.chains import polish
+from softmap.methods.sweeps.chains import ChainNumbers, polish
 from softmap.methods.sweeps.loops import CLOCK, Messages
 from softmap.model import Network
 from softmap.paper import rates
@@ -24,7 +24,7 @@ from softmap.paper.chain_dual import ChainDual
 from softmap.paper.estimate import NOISE, largest_step, least_step
 from softmap.paper.theory import Sizes
 
-EVERY = 250  # passes per safeguard step, which takes as long as three to sixteen passes
+EVERY = 250  # passes per safeguard step, which takes as long as two to sixteen passes
 FIRST = 1000  # passes before the first one, whose set-up takes as long as thirty
 
 
@@ -206,7 +206,10 @@ class AnnealSafe(Anneal):
             return super().answer(state, ask, deadline)
         assert self.dual is not None
         average = (state.mean,) if state.samples > 1 else ()
-        more, hard = (*average, state.consensus.copy()), polish(state.passes, self.tuning.checks)
+        more, hard = (
+            (*average, state.consensus.copy()),
+            polish(state.passes, self.tuning.of(ChainNumbers)),
+        )
         proposal = self._proposal(state, more, hard, deadline)
         bound, lam = self.dual.bounding(state.x)
         if proposal.abandoned or (proposal.bound is not None and bound <= proposal.bound):
@@ -226,7 +229,7 @@ class AnnealSafe(Anneal):
             state.eta = eta
             state.held += 1
         elif state.eta == eta and certain:
-            state.raise_by(self.tuning.annealing.growth)
+            state.raise_by(self.tuning.of(AnnealingRule).growth)
             state.stages += 1
         if state.eta != eta:
             state.x = state.v = state.home = _empty()
