@@ -189,7 +189,8 @@ class ChainDual:
 
     def consensus(self, nodes: Floats) -> Floats:
         """Return the mean q_i of the marginals of a node's copies, weighted by 1 / ℓ."""
-        return np.bincount(self._entry, self._part * nodes)
+        mean: Floats = np.bincount(self._entry, self._part * nodes).astype(np.float64)
+        return mean
 
     def step(self, nodes: Floats, consensus: Floats, eta: float) -> Floats:
         """Return W⁻¹ ∇L_T within the shares that add up: (q_i - p) / (η ℓ / 2)."""
