@@ -6,6 +6,7 @@ as a block. The names are the functions in `FIGURES`. A test compares texts and 
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
@@ -78,6 +79,52 @@ def lp_ratios() -> str:
             if reached:
                 ratios.append(min(reached) / seconds[model, gap, "anneal"])
     return f"{min(ratios):.2g} to {max(ratios):.2g}"
+
+
+def in_face_table() -> str:
+    """CPU seconds of softmap and of in-face Frank-Wolfe steps."""
+    lines = (STORED / "in-face.jsonl").read_text("utf-8").splitlines()
+    rows = {(r["instance"], r["gap"], r["method"]): r for r in map(json.loads, lines)}
+    body = []
+    for model, gap in dict.fromkeys(key[:2] for key in rows):
+        cells = []
+        for method in ("anneal", "in-face"):
+            row = rows[model, gap, method]
+            reached = f"{row['cpu_seconds']:.2g}"
+            left = f"– ({row['lp_gap']:.1e} after {row['cpu_seconds']:.0f})".replace("e-0", "e-")
+            cells.append(reached if row["reached"] else left)
+        first = gap == max(g for m, g, _ in rows if m == model)
+        words = MODELS[model] if first else ""
+        body.append([words, f"{gap:.0e}".replace("e-0", "e-"), *cells])
+    heads = ["model (variables; edges; labels)", "gap", "softmap", "in-face Frank–Wolfe"]
+    return _block(markdown(heads, body))
+
+
+def safeguard_table() -> str:
+    """Passes and CPU seconds of `anneal` and `anneal-safe`."""
+    with (ROOT / "docs" / "theory" / "safeguard.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    body, name = [], ""
+    for plain, safe in zip(rows[::2], rows[1::2], strict=True):
+        ratio = float(safe["seconds"]) / float(plain["seconds"])
+        passes = [f"{int(r['passes']):,}" for r in (plain, safe)]
+        seconds = [f"{float(r['seconds']):.2g}" for r in (plain, safe)]
+        words = f"`{plain['instance']}`" if plain["instance"] != name else ""
+        name = plain["instance"]
+        gap = f"{float(plain['gap']):.0e}".replace("e-0", "e-")
+        body.append([words, gap, *passes, safe["guards"], *seconds, f"{ratio:.2f}"])
+    heads = ["model", "gap", "passes: `anneal`", "`anneal-safe`", "steps", "CPU s: `anneal`",
+             "`anneal-safe`", "ratio"]  # fmt: skip
+    return _block(markdown(heads, body))
+
+
+def safeguard_ratio() -> str:
+    """All CPU seconds of `anneal-safe` over those of `anneal`, on rows with a safeguard step."""
+    with (ROOT / "docs" / "theory" / "safeguard.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    pairs = [(p, s) for p, s in zip(rows[::2], rows[1::2], strict=True) if s["guards"] != "0"]
+    sums = [sum(float(pair[k]["seconds"]) for pair in pairs) for k in (0, 1)]
+    return f"{len(pairs)} of {len(rows) // 2} rows, {sums[1] / sums[0]:.2f} times the time"
 
 
 def lp_facts() -> str:
@@ -249,7 +296,9 @@ def landing_words() -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
-    "lp-table": lp_table, "lp-ratios": lp_ratios, "lp-facts": lp_facts,
+    "lp-table": lp_table, "in-face-table": in_face_table,
+    "safeguard-table": safeguard_table, "safeguard-ratio": safeguard_ratio,
+    "lp-ratios": lp_ratios, "lp-facts": lp_facts,
     "labels-words": labels_words, "labels-table": labels_table, "labels-facts": labels_facts,
     "labels-models": labels_models, "uai2022-counts": uai2022_counts,
     "uai2022-words": uai2022_words,

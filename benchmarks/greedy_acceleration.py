@@ -2,6 +2,8 @@
 
     python -m benchmarks.greedy_acceleration FOLDER FILE...      writes FOLDER/greedy.csv
 
+Models that the table has already are not run again.
+
 All three forms are Algorithm 3 as proved. The greedy form takes, for λ and for v, the star that
 lowers the guaranteed bound on L the most; it computes the slack of every star for each update. Its
 rate is proved under a condition that is a sum over the run (`docs/theory/rates.md`), which is
@@ -133,12 +135,14 @@ def cases(files: list[str]) -> Iterator[tuple[str, Model]]:
     yield "law", generators.erdos_renyi(100, seed=0)
     yield "grid", generators.potts_grid(10, 10, 4, seed=0)
     for file in files:
-        yield Path(file).name.split(".uai")[0], softmap.read(file)
+        yield Path(file).name.split(".")[0], softmap.read(file)
 
 
-def rows(files: list[str]) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of the table."""
+def rows(files: list[str], measured: set[str]) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of the models that were not measured."""
     for name, model in cases(files):
+        if name in measured:
+            continue
         stars = Stars(model, ETA / cost_scale(model))
         least, best = optimum(stars)
         distance = float((stars.weight * best**2).sum()) / 2
@@ -152,11 +156,16 @@ def rows(files: list[str]) -> Iterator[tuple[object, ...]]:
 
 
 def main(folder: str, *files: str) -> None:
-    """Write the table; each row as it is measured."""
-    with Path(folder, "greedy.csv").open("w", newline="") as file:
+    """Add the missing models to the table; each row as it is measured."""
+    path, measured = Path(folder, "greedy.csv"), set()
+    if path.is_file():
+        with path.open(newline="") as file:
+            measured = {row["model"] for row in csv.DictReader(file)}
+    with path.open("a", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in rows(list(files)):
+        if not measured:
+            writer.writerow(COLUMNS)
+        for row in rows(list(files), measured):
             writer.writerow(row)
             file.flush()
 

@@ -53,6 +53,7 @@ PEERS = {
     "highs-hipdlp": Peer("highs", "highspy", {"solver": "hipdlp"}, FIRST_ORDER),
     "ortools-pdlp": Peer("ortools_pdlp", "ortools", {}, FIRST_ORDER),
     "clarabel": Peer("clarabel_ipm", "clarabel", {}, INTERIOR),
+    "in-face": Peer("in_face", None, {}, FIRST_ORDER),
     "pgmax": Peer("pgmax_sdlp", "pgmax", {"safe": False}, LONGER, kind="dual"),
     "pgmax-safe": Peer("pgmax_sdlp", "pgmax", {"safe": True}, LONGER, kind="dual"),
 }

@@ -1,6 +1,7 @@
 """The judge of the benchmarks and the figures made from its rows."""
 
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from benchmarks.certify import certify, repair
 from benchmarks.peers import PEERS, Answer
 from benchmarks.peers.local_polytope import program
 
+import softmap
 from benchmarks import gap_chart, races, summary
 from softmap import generators, lp
 from softmap.relaxation import polytope
@@ -113,3 +115,29 @@ def test_the_chart_of_times_has_a_panel_per_gap(tmp_path) -> None:
     gap_chart.draw([row | {"gap": gap} for gap in (1e-3, 1e-4, 0.0)], tmp_path / "chart.svg")
     drawn = (tmp_path / "chart.svg").read_text("utf-8")
     assert drawn.count('id="axes_') == 2
+
+
+@pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no compiler")
+@pytest.mark.parametrize("seed", range(3))
+def test_in_face_steps_solve_the_relaxation(seed):
+    """The dual never exceeds the optimum, its λ proves it, and the chains agree at the end."""
+    from benchmarks.peers.in_face import InFace
+
+    rng = np.random.default_rng(seed)
+    sizes, edges = [2, 4, 3, 2, 3], [[0, 1], [2, 1], [2, 3], [4, 3], [0, 4], [1, 3]]
+    tables = [rng.normal(size=(sizes[i], sizes[j])) for i, j in edges]
+    model = softmap.Model([rng.normal(size=d) for d in sizes], edges, tables)
+    if seed:
+        model = generators.potts_grid(4, 4, 3, seed=seed)
+    optimum, method = lp.solve(model).value, InFace(model.network)
+    values = [method.value]
+    for _ in range(400):
+        method.advance()
+        values.append(method.value)
+    assert values == sorted(values)
+    assert optimum - 1e-5 * (1 + abs(optimum)) <= values[-1] <= optimum + 1e-7
+    assert method.cost() == pytest.approx(optimum, abs=1e-4 * (1 + abs(optimum)))
+    assert np.abs(method.spread()).max() < 1e-4
+    certified = certify(model, method.answer(""))
+    assert certified.bound == pytest.approx(method.value, abs=1e-7)
+    assert certified.lp_gap < 1e-4

@@ -332,7 +332,8 @@ def test_a_warm_start_serves_a_model_that_changed_a_little():
 
 def test_softmap_names_its_methods():
     assert set(softmap.METHODS) == set(METHODS)
-    passes = {"anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov", "accel-sweeps"}
+    passes = {"anneal", "anneal-safe", "anneal-star", "trws", "mplp", "diffusion", "nesterov"}
+    passes |= {"accel-sweeps"}
     assert passes == set(PASSES)
 
 

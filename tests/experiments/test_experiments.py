@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +17,7 @@ from softmap.app.experiments.archive import load_run, save_run
 from softmap.app.experiments.code import bare_cpp, bare_python, code_digest
 from softmap.app.experiments.entries import PAPER, Method, own_method, solvers
 from softmap.app.experiments.evaluation import Evaluator
-from softmap.app.experiments.plan import FIGURES, Plan, Settings, settings_for, spaced
+from softmap.app.experiments.plan import FIGURE1, FIGURES, Plan, Settings, settings_for, spaced
 from softmap.app.experiments.problems import Graph, cvxpy_optimum, optimum
 from softmap.app.experiments.reproduce import publish, reproduce
 from softmap.app.experiments.tables import Table
@@ -281,6 +282,20 @@ def test_a_method_of_ones_own_is_in_the_figures(mine):
     assert set(ratios["method"]) == {"emp", "smp"}
     assert (ratios.where(method="emp")["mean"] == 0).all()
     assert not (ratios.where(method="smp")["mean"] == 0).all()
+
+
+def test_a_method_that_was_edited_is_run_again(mine, monkeypatch):
+    """A second run finds the trials of the first one, but not those of one's own method."""
+    settings = replace(TINY, graphs=1, trials=1, updates=20, points=2, own=("mymodule:Mine",))
+    plan, runs = Plan((FIGURE1,), settings, workers=1), []
+    monkeypatch.setattr(reproducing, "publish", lambda *_: [])
+    for edited in (MINE, MINE, MINE.replace("my EMP", "my own EMP")):
+        (mine / "mymodule.py").write_text(edited)
+        sys.modules.pop("mymodule", None)
+        reproduce(plan, mine / "out")
+        runs.append(set((mine / "out" / "trials").iterdir()))
+    assert runs[0] == runs[1] < runs[2]
+    assert len(runs[2] - runs[1]) == 1
 
 
 @pytest.mark.parametrize(

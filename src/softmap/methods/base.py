@@ -265,8 +265,8 @@ class SweepMethod(Algorithm):
 MethodName = Literal[
     "anneal", "trws", "emp", "smp", "bcd", "accel-emp", "accel-smp", "accel-bcd",
     "accel-emp-printed", "accel-smp-printed", "accel-bcd-printed", "greedy-emp", "greedy-smp",
-    "sampled-emp", "sampled-smp", "accel-greedy-smp", "accel-sweeps", "anneal-star", "mplp",
-    "diffusion", "nesterov",
+    "sampled-emp", "sampled-smp", "accel-greedy-smp", "accel-sweeps", "anneal-safe", "anneal-star",
+    "mplp", "diffusion", "nesterov",
 ]  # fmt: skip
 """The names of the methods, for type checkers and editors; a method of yours is `METHODS[name]`."""
 
@@ -303,6 +303,7 @@ COMPARED = {
     "sampled-smp": "paper.greedy:SampledSMP",
     "accel-greedy-smp": "paper.greedy:AccelGreedySMP",
     "accel-sweeps": "paper.accel_sweeps:AccelSweeps",
+    "anneal-safe": "paper.anneal_safe:AnnealSafe",
     "anneal-star": "paper.baselines:AnnealStar",
     "mplp": "paper.baselines:MPLP",
     "diffusion": "paper.baselines:Diffusion",

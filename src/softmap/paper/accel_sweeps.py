@@ -5,7 +5,6 @@ Theorem and proof are in `docs/theory/rates.md`, the constants in `softmap.paper
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +16,11 @@ from softmap.methods.sweeps.loops import CLOCK, NONE, Messages
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Network
 from softmap.paper.baselines import NESTEROV
+from softmap.paper.estimate import NOISE, largest_step, least_step
 from softmap.relaxation.gaps import cost_scale
 
 EVERY = 25  # sweeps with momentum per safeguard step, which costs as much as 3.5 sweeps
 SETTLING = 10  # most sweeps without momentum before a proposal
-NOISE = 2.0**-44  # relative rounding error of a value of L, taken off before it is divided
 
 
 def sweep_curvature(model: Network, eta: float) -> Floats:
@@ -123,7 +122,7 @@ class AccelSweeps(SweepMethod):
     def guard(self, state: AccelSweepsState, deadline: core.Deadline | None = None) -> None:
         """Do one safeguard step (none if the deadline passes first)."""
         total, x, v = state.total, state.x, state.v
-        least = (1.0 + math.sqrt(1.0 + 4.0 * self.colours * total)) / (2.0 * self.colours)
+        least = least_step(total, self.colours)
         y = x + least / (total + least) * (v - x)
         down = self._swept(y, 1, Rule.GRADIENT, deadline)
         swept = self._swept(y, 1, Rule.STAR, deadline)
@@ -136,7 +135,8 @@ class AccelSweeps(SweepMethod):
         square = float(self._weight @ (step * step))
         noise = NOISE * abs(values[best])
         gain = self._value(y) - values[best] + float(self._weight @ (step * (v - y))) - noise
-        a = max(_largest(square, gain, total * (state.value - values[best] - noise)), least)
+        held = total * (state.value - values[best] - noise)
+        a = max(largest_step(square, gain, held), least)
         state.v = v - a * step
         state.total += a
         state.nodes += a / state.total * (self.stars.nodes(y, self.eta) - state.nodes)
@@ -183,10 +183,3 @@ class AccelSweeps(SweepMethod):
             copy, count, self.eta, momentum=False, rule=rule, deadline=deadline
         )
         return copy.msg if done == count else None
-
-
-def _largest(square: float, gain: float, held: float) -> float:
-    """Return the largest a with held + a gain - a² square / 2 ≥ 0 (0 if there is none)."""
-    if square <= 0.0:
-        return 0.0
-    return max(0.0, (gain + math.sqrt(max(0.0, gain**2 + 2.0 * square * held))) / square)

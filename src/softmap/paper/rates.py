@@ -299,3 +299,45 @@ def pass_iterations(s: Sizes, epsilon: float, lengths: ArrayLike, levels: int) -
     entropy = s.log_d * float(np.asarray(lengths, dtype=np.float64).sum())
     distance = pass_distance(s, 1.0, lengths)
     return 4 * math.sqrt(2 * levels * distance * entropy) / positive_number("epsilon", epsilon)
+
+
+def stage_weight(s: Sizes, eta: float, lengths: ArrayLike) -> float:
+    """A_k from which on L_T(x_k) - L_T* ≤ S / η in a stage of `anneal-safe`: 4 R² η / (2 S).
+
+    R² is `pass_distance`, S = log d Σ ℓ; a stage starts anywhere after a half pass, so that its
+    distance is at most 2 R.
+    """
+    entropy = s.log_d * float(np.asarray(lengths, dtype=np.float64).sum())
+    return 2 * pass_distance(s, eta, lengths) * eta / entropy
+
+
+def stage_steps(s: Sizes, eta: float, lengths: ArrayLike, levels: int) -> int:
+    """Most safeguard steps of a stage of `anneal-safe`: ⌈√(4 B A)⌉, with A of `stage_weight`."""
+    return math.ceil(math.sqrt(4 * levels * stage_weight(s, eta, lengths)))
+
+
+def safe_iterations(
+    s: Sizes, epsilon: float, lengths: ArrayLike, levels: int, growth: float
+) -> float:
+    """Safeguard steps of `anneal-safe` after which its bound is within ε of the LP: O(1/ε).
+
+    10 g² / (4g - 5) √(8 B r² S) / ε, without rounding (one step per stage), with r² = R² / η of
+    `pass_distance` and S = log d Σ ℓ, for ε of at most 2 S / η at the first η. A stage ends at a
+    check, at most a quarter of all passes late.
+
+    Parameters
+    ----------
+    s : Sizes
+        Sizes of the model.
+    epsilon : float
+        Distance of the best bound to the LP optimum.
+    lengths : int array
+        ℓ, the number of nodes of each chain.
+    levels : int
+        B, the number of levels of a pass.
+    growth : float
+        g > 5/4, the factor by which η rises.
+    """
+    entropy = s.log_d * float(np.asarray(lengths, dtype=np.float64).sum())
+    root = math.sqrt(8 * levels * pass_distance(s, 1.0, lengths) * entropy)
+    return 10 * growth**2 / (4 * growth - 5) * root / positive_number("epsilon", epsilon)

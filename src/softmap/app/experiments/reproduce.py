@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -17,6 +19,7 @@ from softmap import core
 from softmap.app.experiments.archive import load_run, save_run
 from softmap.app.experiments.claims import decide, write_claims
 from softmap.app.experiments.code import code_digest
+from softmap.app.experiments.entries import OWN, own_class
 from softmap.app.experiments.pictures import draw_all
 from softmap.app.experiments.plan import FIGURE1, Plan, Settings
 from softmap.app.experiments.problems import COLUMNS, Graph, reference_row
@@ -24,7 +27,7 @@ from softmap.app.experiments.publishing import tables_of
 from softmap.app.experiments.repeating import different, part
 from softmap.app.experiments.samples import DRAWS, Evidence
 from softmap.app.experiments.tables import Table
-from softmap.app.experiments.trials import OnDone, Store, run_units
+from softmap.app.experiments.trials import OnDone, Store, Unit, run_units
 from softmap.errors import FormatError, SoftmapError
 from softmap.io.atomic import write_text
 
@@ -34,6 +37,18 @@ NO_FIGURES = "no figures: matplotlib is not installed (pip install 'softmap[plot
 
 class StaleRun(SoftmapError):
     """A stored run is not what today's code computes."""
+
+
+class _Store(Store):
+    """A store in which a trial of a method of the user belongs to the method's source, too."""
+
+    def path(self, unit: Unit) -> Path:
+        if unit.method.form != OWN:
+            return super().path(unit)
+        own_class(unit.method.method)  # imports the module
+        source = getattr(sys.modules[unit.method.method.partition(":")[0]], "__file__", None)
+        text = Path(source).read_bytes() if source else b""
+        return self.folder / f"{unit.key(self.code + hashlib.sha256(text).hexdigest())}.json"
 
 
 def reproduce(
@@ -57,7 +72,7 @@ def reproduce(
     list of Path
         The files written. Figures are not among them if matplotlib is not installed.
     """
-    store = Store(folder / "trials", code_digest())
+    store = _Store(folder / "trials", code_digest())
     done = run_units(plan.units, store, workers=plan.workers, on_done=on_done)
     written = save_run({unit: done[unit] for unit in plan.units}, folder)
     written.append(write_truth(plan.graphs, folder))
