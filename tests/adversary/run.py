@@ -37,7 +37,8 @@ OFTEN = {
     "cuts": 4, "elimination": 4, "permutations": 2, "infeasible": 4, "cutoffs": 4,
     "saved results": 1, "terminated": 1, "transport": 4, "sums": 4, "proof files": 2,
     "round trips": 4, "products": 3, "forged products": 3, "file faults": 2,
-    "memory faults": 2,
+    "memory faults": 2, "mid-sized": 1, "hostile files": 1, "environments": 2,
+    "throwing stages": 2, "runs that are left": 2,
 }  # per share  # fmt: skip
 PATIENCE = 600.0  # seconds after which a share is ended
 PACE = 20.0  # seconds between lines that say how many are done
