@@ -17,13 +17,16 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 import softmap
 from softmap.io.formats import FORMATS
+from softmap.io.limits import LIMITS
 from softmap.io.results import read_evidence, read_labels, read_sln
 from softmap.verification.limit import Refused
 from softmap.verification.proof import check_proof
@@ -119,18 +122,23 @@ def _read(data: bytes) -> None:
     softmap.read(io.BytesIO(data))
 
 
+SMALL = replace(LIMITS, trusted_bytes=1 << 19)
 PACKERS: list[Callable[[bytes], bytes]] = [
-    lambda data: gzip.compress(data, 1), lambda data: lzma.compress(data, preset=0),
+    lambda data: gzip.compress(data, 9), lambda data: lzma.compress(data, preset=0),
     lambda data: bz2.compress(data, 1), *(partial(_zipped, kind) for kind in (8, 12, 14)),
 ]  # fmt: skip
 
 
 def _packed(data: bytes) -> None:
-    """Content that is repeated up to 2^20 times, to 40 MB at most, and compressed."""
+    """Content that is repeated, to a megabyte at most, and compressed.
+
+    Readers take bombs for what they are from half of that on: larger ones take seconds to make.
+    """
     if len(data) > 2:
-        way, times, content = data[0], 1 << data[1] % 21, data[2:]
-        times = min(times, (40 << 20) // len(content))
-        softmap.read(io.BytesIO(PACKERS[way % len(PACKERS)](content * times)))
+        way, content = data[0] % len(PACKERS), data[2:]
+        times = min(1 << data[1] % 21, (1 << 20) // len(content))
+        with mock.patch("softmap.io.streams.LIMITS", SMALL):
+            softmap.read(io.BytesIO(PACKERS[way](content * times)))
 
 
 def _proof(data: bytes) -> None:
