@@ -18,7 +18,6 @@ from softmap.verification.records import Ints, Rejected
 from softmap.verification.regions import tightened
 from softmap.verification.search import SearchLog
 
-
 CLUSTER = 1 << 12  # bytes of a cluster, its pairs of variables and their edges
 
 
