@@ -186,9 +186,9 @@ def test_combined_factors_count_as_well():
         Tree([[0, 2], [0, 0], [0, 0]], factors, Limits(1e-9)).combine((0,), (0, 1), (1, 2))
     effort = Limits(2.0**-22)  # 512 entries in all, and one of a table
     for _ in range(512):
-        effort.spend([1, 1], 1)
+        effort.spend([1, 1], 1, copies=1)
     with pytest.raises(Refused, match="its limit, for a model and a file of this size, is 512"):
-        effort.spend([1, 1], 1)
+        effort.spend([1, 1], 1, copies=1)
 
 
 def test_a_table_is_refused_whose_entries_cost_little_work():
