@@ -8,8 +8,6 @@ import softmap
 from fuzz import targets
 from fuzz.mutate import fuzz
 
-FUZZ = Path(__file__).resolve().parents[1] / "fuzz"
-
 
 @pytest.mark.parametrize("way", range(len(targets.PACKERS)))
 def test_packed_files_of_every_kind_are_read_or_refused_as_bombs(way):
