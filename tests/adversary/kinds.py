@@ -28,6 +28,7 @@ from adversary.making import written_out
 from adversary.product_kinds import PRODUCT_KINDS
 from adversary.promises import numbers_broken, optimum
 from adversary.run_kinds import RUN_KINDS
+from adversary.size_kinds import SIZE_KINDS
 from adversary.specs import Spec
 from adversary.sum_kinds import SUM_KINDS
 from softmap.app.cli.app import main
@@ -392,5 +393,6 @@ KINDS: dict[str, Callable[[np.random.Generator], str | None]] = {
     **PRODUCT_KINDS,
     **FILE_KINDS,
     **RUN_KINDS,
+    **SIZE_KINDS,
     **FAULT_KINDS,
 }

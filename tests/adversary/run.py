@@ -37,8 +37,10 @@ OFTEN = {
     "cuts": 4, "elimination": 4, "permutations": 2, "infeasible": 4, "cutoffs": 4,
     "saved results": 1, "terminated": 1, "transport": 4, "sums": 4, "proof files": 2,
     "round trips": 4, "products": 3, "forged products": 3, "file faults": 2,
-    "memory faults": 2,
+    "memory faults": 2, "mid-sized": 1, "hostile files": 1, "environments": 1,
+    "throwing stages": 1, "runs that are left": 1,
 }  # per share  # fmt: skip
+RARELY = {"mid-sized": 5, "hostile files": 3}  # in one share of so many: they take long
 PATIENCE = 600.0  # seconds after which a share is ended
 PACE = 20.0  # seconds between lines that say how many are done
 
@@ -71,7 +73,7 @@ def work(share: tuple[int, str, tuple[str, ...]]) -> tuple[dict[str, int], list[
         found.append((first, broken_together([trial(first + k).spec for k in range(TOGETHER)])))
         kinds = ()
     for kind in kinds:
-        if kind != MODELS:
+        if kind != MODELS and first // SHARE % RARELY.get(kind, 1) == 0:
             count[kind] = OFTEN[kind]
             found += [(first + k, tried(kind, first + k)) for k in range(OFTEN[kind])]
     return count, [(seed, problem) for seed, problem in found if problem is not None]

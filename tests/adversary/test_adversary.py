@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 import softmap
-from adversary import run
+from adversary import run, size_kinds
 from adversary.fault_kinds import FAULT_KINDS
 from adversary.kinds import KINDS, tried
 from adversary.large import as_if_large
 from adversary.making import on_device, picture, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
+from adversary.size_kinds import SIZE_KINDS, _within
 from adversary.stages import false_claims
 from faults.processes import can_preload
 from softmap.methods.sweeps import anneal
@@ -55,6 +58,36 @@ def test_no_promise_is_broken(part):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in FAULT_KINDS])
 def test_no_promise_is_broken_by_other_kinds(kind):
     assert not [problem for seed in range(12) if (problem := tried(kind, seed))]
+
+
+def test_the_campaign_tries_every_kind(monkeypatch):
+    """Stages that throw and runs that are left were kinds that no campaign tried."""
+    assert {*KINDS} == {*run.OFTEN} - {run.MODELS}
+    assert {*run.RARELY} <= {*run.OFTEN}
+    monkeypatch.setattr(run, "tried", lambda kind, seed: None)
+    counts = sum(
+        (Counter(run.work((k, "cpu", (*KINDS,)))[0]) for k in range(0, 150, 10)), Counter()
+    )
+    for kind in KINDS:
+        assert counts[kind] == 15 // run.RARELY.get(kind, 1) * run.OFTEN[kind]
+
+
+@pytest.mark.parametrize("kind", SIZE_KINDS)
+def test_kinds_of_sizes_can_fail(kind, monkeypatch):
+    """Each finds a promise that is broken on purpose."""
+    times = itertools.count()
+    changes = {
+        "mid-sized": (size_kinds, "integer_optimum", lambda *_: -1e6),
+        "hostile files": (size_kinds, "SECONDS", -1.0),
+        "environments": (size_kinds, "_answer", lambda _: next(times)),
+    }
+    monkeypatch.setattr(*changes[kind])
+    assert all(tried(kind, seed) for seed in range(2))
+
+
+def test_costly_files_that_take_memory_are_found():
+    assert _within("one", lambda: bytes(size_kinds.MEMORY + 1)).endswith(" 256 MB")
+    assert _within("one", lambda: bytes(1 << 20)) is None
 
 
 @pytest.mark.skipif(not can_preload(), reason="needs Linux and a compiler")

@@ -219,7 +219,7 @@ def test_no_order_within_reach_is_given_up(seed):
     start, scope = 2 * np.arange(len(pairs) + 1), np.array(pairs, dtype=np.int64).ravel()
     best = min(_entries(sizes, pairs, order) for order in itertools.permutations(range(n)))
     found = core.elimination_order(sizes, start, scope, 1e9)[0]
-    assert found >= best
+    assert found >= best * (1 - 1e-12)  # it adds up powers of rounded logarithms
     assert core.elimination_order(sizes, start, scope, found)[0] == found
 
 

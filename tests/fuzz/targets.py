@@ -5,21 +5,35 @@ A reader may return a model or raise one of our exceptions; anything else is a f
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
 import io
+import json
+import lzma
 import sys
+import tempfile
+import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 import softmap
 from softmap.io.formats import FORMATS
+from softmap.io.limits import LIMITS
 from softmap.io.results import read_evidence, read_labels, read_sln
+from softmap.verification.limit import Refused
+from softmap.verification.proof import check_proof
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from support.hostile_proofs import KINDS
 from support.samples import RESULTS, SAMPLES, content
 
 
@@ -35,6 +49,13 @@ def _models() -> list[softmap.Model]:
         softmap.Model(np.eye(3), [[0, 1], [1, 2]], far, constant=2.0),
         softmap.Model([[1.0, 2.0], [1.0, 0.0, 3.0]], [[0, 1]], shared),
     ]
+
+
+def _zipped(kind: int, data: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", kind) as archive:
+        archive.writestr("header.npy", data)
+    return buffer.getvalue()
 
 
 def _members(data: bytes) -> None:
@@ -101,6 +122,52 @@ def _read(data: bytes) -> None:
     softmap.read(io.BytesIO(data))
 
 
+SMALL = replace(LIMITS, trusted_bytes=1 << 19)
+PACKERS: list[Callable[[bytes], bytes]] = [
+    lambda data: gzip.compress(data, 9), lambda data: lzma.compress(data, preset=0),
+    lambda data: bz2.compress(data, 1), *(partial(_zipped, kind) for kind in (8, 12, 14)),
+]  # fmt: skip
+
+
+def _packed(data: bytes) -> None:
+    """Content that is repeated, to a megabyte at most, and compressed.
+
+    Readers take bombs for what they are from half of that on: larger ones take seconds to make.
+    """
+    if len(data) > 2:
+        way, content = data[0] % len(PACKERS), data[2:]
+        times = min(1 << data[1] % 21, (1 << 20) // len(content))
+        with mock.patch("softmap.io.streams.LIMITS", SMALL):
+            softmap.read(io.BytesIO(PACKERS[way](content * times)))
+
+
+def _proof(data: bytes) -> None:
+    """Records of a proof whose header is sound, compressed or not."""
+    body, model = data[1:], _models()[data[0] % 4 if data else 0]
+    header = {"format": "softmap proof", "version": 3, "model": model.fingerprint(), "exponent": 0}
+    header |= {"bytes": len(body), "crc32": zlib.crc32(body), "packed": bool(len(data) % 2)}
+    body = zlib.compress(body, 1) if header["packed"] else body
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(json.dumps(header).encode() + b"\n" + body)
+        file.flush()
+        with contextlib.suppress(Refused):
+            check_proof(file.name, model, effort=0.01)
+
+
+def _proofs() -> list[bytes]:
+    """Records that searches of the models have written, and hostile ones."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "proof"
+        for k, model in enumerate(_models()):
+            softmap.solve(model, proof=path, threads=1, max_work=10_000)
+            header, _, body = path.read_bytes().partition(b"\n")
+            body = zlib.decompress(body) if json.loads(header).get("packed") else body
+            found.append(bytes([k]) + body)
+    return found + [b"\1" + KINDS[kind](300)[1][:4000] for kind in KINDS if kind != "clusters"]
+
+
 def _of_bytes(read: Callable[[io.BytesIO], object]) -> Callable[[bytes], object]:
     return lambda data: read(io.BytesIO(data))
 
@@ -143,5 +210,7 @@ def targets() -> dict[str, tuple[Callable[[bytes], object], list[bytes]]]:
         "opengm-arrays": (_datasets, [*map(_dataset_text, opengm), *TYPES]),
         "npz": (FORMATS["npz"].parse, [*npz, *_texts("npz")]),
         "npz-arrays": (_members, [_member_text(x) for x in npz]),
+        "packed": (_packed, [bytes([k, 20 * (k % 2)]) + uai[0] for k in range(len(PACKERS))]),
+        "proof": (_proof, _proofs()),
         "read": (_read, [uai[0], opengm[0], npz[0], *(texts[0] for texts in SAMPLES.values())]),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softmap.verification.limit import Limits
+from softmap.verification.limit import COPIES, Limits
 
 
 class Ledger(Limits):
@@ -18,8 +18,8 @@ class Ledger(Limits):
         super().__init__(1e9)
         self.sums: list[int] = []
 
-    def spend(self, shape: list[int], tables: int) -> None:
+    def spend(self, shape: list[int], tables: int, copies: int = COPIES) -> None:
         self.sums.append(tables)
         for size in shape:
             self.sums[-1] *= size
-        super().spend(shape, tables)
+        super().spend(shape, tables, copies)

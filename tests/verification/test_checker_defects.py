@@ -7,9 +7,12 @@ import itertools
 import json
 import math
 import re
+import subprocess
+import sys
 import tempfile
 import zlib
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,9 +24,13 @@ from softmap.app.cli.app import main
 from softmap.verification import Verdict
 from softmap.verification.exact import float_below, rounded_down
 from softmap.verification.integers import FORBIDDEN, flat_model
-from softmap.verification.limit import BYTES, ITEM, MEMORY, NUMBERS, TABLE, WORK, Limits, Refused
+from softmap.verification.limit import BYTES, COPIES, ITEM, MEMORY, WORK, Limits, Refused
+from softmap.verification.node import bytes_of
+from softmap.verification.records import OBJECT, Records, mapped
 from softmap.verification.reduction import _dominates
+from softmap.verification.search import SearchLog
 from softmap.verification.tree import OPEN, Tree
+from support.hostile_proofs import record, star, write_hostile
 from support.proof_files import packed, taken_apart, write_proof
 
 TINY = st.floats(min_value=2.0**-540, max_value=2.0**-440)
@@ -177,26 +184,30 @@ def test_combined_factors_count_as_well():
     factors = [([0, 1], differ), ([0, 2], differ)]
     with pytest.raises(Refused):
         Tree([[0, 2], [0, 0], [0, 0]], factors, Limits(1e-9)).combine((0,), (0, 1), (1, 2))
-    effort = Limits(2.0**-24)  # 128 entries in all, and one of a table
-    for _ in range(128):
-        effort.spend([1, 1], 1)
-    with pytest.raises(Refused, match="its limit, for a model and a file of this size, is 128"):
-        effort.spend([1, 1], 1)
+    effort = Limits(2.0**-22)  # 512 entries in all, and one of a table
+    for _ in range(512):
+        effort.spend([1, 1], 1, copies=1)
+    with pytest.raises(Refused, match="its limit, for a model and a file of this size, is 512"):
+        effort.spend([1, 1], 1, copies=1)
 
 
 def test_a_table_is_refused_whose_entries_cost_little_work():
     effort = Limits()
-    effort.spend([TABLE.constant], 1)
-    with pytest.raises(Refused, match=r"a table of 1\.68e"):
-        effort.spend([TABLE.constant + 1], 1)
+    most = MEMORY.constant // (8 * COPIES)
+    effort.spend([most], 1)
+    with pytest.raises(Refused, match=r"a table of 2\.8e\+06 entries; its limit, .* 2\.796e\+06"):
+        effort.spend([most + 1], 1)
+    effort.keep(MEMORY.constant // 2)
+    with pytest.raises(Refused, match=r"is 1\.398e\+06"):
+        effort.spend([most], 1)
+    effort.spend([most], 1, copies=1)
 
 
 def test_limits_grow_with_the_file_and_the_model():
     for file, costs in ((0, 0), (1000, 0), (0, 1000)):
         limits = Limits(2.0, file, costs)
         for amount, check in (
-            (BYTES, limits.require_bytes), (NUMBERS, limits.require_numbers),
-            (WORK, limits.work), (MEMORY, limits.keep),
+            (BYTES, limits.require_bytes), (WORK, limits.work), (MEMORY, limits.require),
         ):  # fmt: skip
             most = 2 * (amount.constant + amount.per_byte * file + amount.per_cost * costs)
             check(most)
@@ -204,6 +215,8 @@ def test_limits_grow_with_the_file_and_the_model():
                 check(most + 1)
     limits = Limits(1.0)
     limits.keep(MEMORY.constant)
+    with pytest.raises(Refused, match="more bytes of memory"):
+        limits.keep(1)
     limits.keep(-MEMORY.constant // 2)  # free again
     limits.work(WORK.constant // 4)
     assert limits.spent == (0.25, 0.5)
@@ -232,7 +245,7 @@ BRANCH = ("BRANCH", [[0, 1, 99]])
 LONG = {  # records that take long, and what they need
     "steps": ([*PAIR, *[("STEP", [[]] * 5)] * 600], "work"),
     "cuts": ([*PAIR, *[("CUT", [[99]])] * 800], "work"),
-    "combinations": ([*PAIR, *[("COMBINE", [[], [k], [0, 1]]) for k in range(40)]], "work"),
+    "combinations": ([*PAIR, *[("COMBINE", [[], [k], [0, 1]]) for k in range(120)]], "memory"),
     "moves": ([PAIR[0], *[("SHIFT", [[0, 0], [0, 0]])] * 100], "work"),
     "removals": ([PAIR[0], *[("REMOVE", [[0], []])] * 200], "work"),
     "branches": ([*PAIR, *[BRANCH] * 500], "memory"),
@@ -253,7 +266,7 @@ def test_records_that_take_long_are_refused(kind, tmp_path):
     records, what = LONG[kind]
     model, path = softmap.Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], softmap.Potts([0.5])), tmp_path
     write_proof(path / "proof", model, packed(records))
-    effort = 2.0**-12 if what == "work" else 2.0**-9
+    effort = 2.0**-12 if what == "work" else 2.0**-10
     report = softmap.verify(model, proof=path / "proof", effort=effort)
     assert report["proof"].verdict is Verdict.STATED
     words = {"work": "more table entries", "memory": "more bytes of memory"}
@@ -284,7 +297,64 @@ def test_memory_of_nodes_is_free_when_they_are_closed():
         tree.dive((number,))
         tree.branch((0, 1, 5))
         tree.leave()
-    assert 0 < effort.spent[1] * MEMORY.constant <= 42 * OPEN + (1 << 11)
+    held = bytes_of(np.zeros((2, 2)))
+    assert 0 < effort.spent[1] * MEMORY.constant <= held + 42 * OPEN + (1 << 11)
+    tree.release()
+    assert effort.spent[1] == 0
+
+
+def test_the_numbers_of_a_record_count_together_and_are_free_behind_it(tmp_path):
+    """Each array had a limit of its own: those of one record took 500 MB."""
+    one = record("LEARNED", *[np.zeros(2000, np.int8)] * 2)
+    (tmp_path / "records").write_bytes(one * 40)
+    with mapped(tmp_path / "records") as data:
+        limits = Limits()
+        limits.keep(limits.free - 4000 * OBJECT)
+        assert sum(1 for _ in Records(data, 0, limits)) == 40
+        limits.keep(limits.free - 4000 * OBJECT + 1)
+        with pytest.raises(Refused, match="more bytes of memory"):
+            next(iter(Records(data, 0, limits)))
+
+
+def test_tables_count_until_their_search_ends():
+    """A thousand eliminations left a thousand tables, none of which was too large."""
+    flat, effort = flat_model(star(10, 4)), Limits()
+    for _ in range(3):
+        log = SearchLog(flat, 0, effort)
+        log.step("load", [(1, 0, 1 << 40)])
+        before = effort.free
+        for k in range(4):
+            log.step("eliminate", [(k,)])
+        assert before - effort.free >= 4 * 8 * (1 << 10) - 40 * 8 * 4
+        log.release()
+        assert effort.spent[1] == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_files_of_a_megabyte_take_no_more_than_256_mb(tmp_path):
+    """Arrays of one record took 500 MB, tables that stay 3 GB, decompression twice the file."""
+    kinds = ("zeros", "stars", "numbers of a step", "numbers of an assignment", "clusters")
+    for kind in kinds:
+        size = 1 << (23 if kind == "clusters" else 25)
+        model = write_hostile(tmp_path / kind, kind, size, compressed=True, file=1 << 20)
+        softmap.write(model, tmp_path / f"{kind}.npz")
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(tmp_path), *kinds],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *verdicts, peak = done.stdout.split()
+    assert set(verdicts) <= {"stated", "false"}
+    assert 0 < int(peak) <= 256 << 10
+
+
+MEASURED = """
+import sys, softmap
+folder, *kinds = sys.argv[1:]
+for kind in kinds:
+    model = softmap.read(f"{folder}/{kind}.npz")
+    print(softmap.verify(model, proof=f"{folder}/{kind}")["proof"].verdict.value)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
 
 
 def test_proofs_beside_large_penalties_are_accepted(tmp_path):

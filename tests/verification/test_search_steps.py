@@ -7,7 +7,8 @@ import pytest
 
 from softmap.verification import sides
 from softmap.verification.integers import FORBIDDEN, HALF
-from softmap.verification.limit import Limits, Refused
+from softmap.verification.limit import COPIES, Limits, Refused
+from softmap.verification.node import bytes_of
 from softmap.verification.records import Rejected
 from softmap.verification.sides import LARGEST_COST
 from softmap.verification.tree import Tree
@@ -309,8 +310,10 @@ def test_combined_tables_are_counted_with_the_costs_of_a_variable():
     factors, ledger = [([0, 1], DIFFER), ([0, 2], DIFFER)], Ledger()
     Tree([[0, 0]] * 3, factors, ledger).combine((0,), (0, 1), (1, 2))
     assert ledger.sums == [24]
+    effort = Limits(1e-4)
+    effort.keep(effort.free - 2 * bytes_of(DIFFER) - 8 * COPIES * 8 + 1)
     with pytest.raises(Refused, match="a table of 8 entries"):
-        Tree([[0, 0]] * 3, factors, Limits(2.0**-22)).combine((0,), (0, 1), (1, 2))
+        Tree([[0, 0]] * 3, factors, effort).combine((0,), (0, 1), (1, 2))
 
 
 def test_a_combination_is_undone_with_its_node():

@@ -12,9 +12,9 @@ import pytest
 
 from softmap.verification import spins
 from softmap.verification.integers import Flat
-from softmap.verification.limit import Limits, Refused
+from softmap.verification.limit import CALL, COPIES, MEMORY, Limits, Refused
 from softmap.verification.records import Rejected
-from softmap.verification.spins import PRODUCTS, SpinLeaves
+from softmap.verification.spins import MATRICES, PRODUCTS, SpinLeaves
 
 NONE = np.zeros(0, np.int64)
 
@@ -282,17 +282,26 @@ class Spent(Limits):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[tuple[list[int], int]] = []
+        self.asked: list[tuple[list[int], int, int]] = []
 
-    def spend(self, shape: list[int], tables: int) -> None:
-        self.asked.append((shape, tables))
+    def spend(self, shape: list[int], tables: int, copies: int = COPIES) -> None:
+        self.asked.append((shape, tables, copies))
 
 
 def test_the_effort_is_that_of_dense_matrices():
     effort = Spent()
     leaves = SpinLeaves(Flat([np.zeros(2)] * 64, [], Fraction(0)), effort)
     leaves.add(NONE, bits(np.full(64, -1.0)), NONE, NONE)
-    assert effort.asked == [([65, 65], 4), ([64, 64], 5)]
+    assert effort.asked == [([65, 65], 4, MATRICES), ([64, 64], 5, MATRICES)]
+    kept = 8 * 65**2 + CALL
+    assert effort.spent[1] * MEMORY.constant == pytest.approx(kept, rel=1e-6)
+
+
+def test_costs_beyond_64_bits_take_more_memory():
+    """They are objects: 40 bytes and more, where others take eight."""
+    effort, huge = Limits(), [np.array([0.0, 2.0**70 + k * 2.0**20]) for k in range(64)]
+    SpinLeaves(Flat([*huge, np.array([0.0, 1.0])], [], Fraction(0)), effort)
+    assert effort.spent[1] * MEMORY.constant >= 40 * 66**2
 
 
 def test_models_that_are_none_of_spins_are_rejected():

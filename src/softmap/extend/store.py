@@ -1,7 +1,7 @@
 """Files that replace others atomically, and archives of arrays with a header."""
 
 from softmap.io.atomic import replacing, write_text
-from softmap.io.store import digest, mapped, read_archive, write_archive
+from softmap.io.store import digest, mapped, read_archive, write_archive, write_arrays
 from softmap.io.streams import Source, uncompressed
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "replacing",
     "uncompressed",
     "write_archive",
+    "write_arrays",
     "write_text",
 ]

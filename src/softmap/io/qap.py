@@ -52,6 +52,7 @@ def parse_qap(content: Content, *, one_to_one: bool = False) -> Model:
     flow, distance = both
     i, j = np.triu_indices(n, 1)
     pairs, index = np.unique(np.column_stack([flow[i, j], flow[j, i]]), axis=0, return_inverse=True)
+    index = index.reshape(-1)  # a column in NumPy 2.0.0
     entries = len(pairs) * n * n + LIMITS.assignment_edge * len(i) + n * n
     content.reserve(entries)
     content.release()

@@ -64,6 +64,27 @@ def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
     return found.hexdigest()
 
 
+def write_arrays(file: Any, arrays: Mapping[str, Any], *, compress: bool = False) -> None:
+    """Write an archive as `numpy.savez` does, which in NumPy 2.0 leaves it open if that fails.
+
+    Parameters
+    ----------
+    file : binary file
+        An open file.
+    arrays : mapping from str to array
+        The members.
+    compress : bool, default False
+        Whether they are compressed.
+    """
+    import zipfile  # imported late: few runs store files
+
+    how = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with zipfile.ZipFile(file, "w", how) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
 def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write an archive atomically: if the process is killed, the old file remains."""
     from softmap.io.atomic import replacing  # imported late: few runs store files
@@ -73,10 +94,10 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, An
     members: dict[str, Any] = {"header": text, **arrays}
     with replacing(path) as file, _first_error():
         if path.suffix.lower() not in COMPRESSED:
-            np.savez(file, **members)
+            write_arrays(file, members)
         else:  # writing zip files needs seeking, which a compressed stream does not allow
             whole = io.BytesIO()
-            np.savez(whole, **members)
+            write_arrays(whole, members)
             file.write(whole.getbuffer())
 
 
@@ -221,10 +242,10 @@ def packed(arrays: Mapping[str, Any], *, compress: bool) -> memoryview:
     from softmap.io.streams import implausible
 
     buffer = io.BytesIO()
-    (np.savez_compressed if compress else np.savez)(buffer, **arrays)
+    write_arrays(buffer, arrays, compress=compress)
     if implausible(sum(np.asarray(array).nbytes for array in arrays.values()), buffer.tell()):
         buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
+        write_arrays(buffer, arrays)
     return buffer.getbuffer()
 
 

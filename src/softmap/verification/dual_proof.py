@@ -18,6 +18,8 @@ from softmap.verification.records import Ints, Rejected
 from softmap.verification.regions import tightened
 from softmap.verification.search import SearchLog
 
+CLUSTER = 1 << 12  # bytes of a cluster, its pairs of variables and their edges
+
 
 class DualProof:
     """Checks the records of λ, and of the searches of its components.
@@ -51,6 +53,7 @@ class DualProof:
         """Add the bound of the last piece, if there is one."""
         if self._search is not None:
             dual.pieces += self._search.bound()
+            self._search.release()
         self._search = None
 
     def bound(self) -> Fraction:
@@ -76,6 +79,7 @@ class _Dual:
         if (sizes < 1).any() or sizes.sum() != len(members):
             raise Rejected("the sizes of the clusters do not match their members")
         effort.work(16 * CALL * len(sizes) + 8 * ITEM * int((sizes * sizes).sum()))
+        effort.keep(CLUSTER * len(sizes) + 64 * len(members))
         parts = np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
         self._model = tightened(model, [tuple(part.tolist()) for part in parts], len(self._lam))
         if len(self._lam) != self._model.half_offset[-1] or not np.isfinite(self._lam).all():

@@ -116,17 +116,17 @@ class Constraints:
 
     def require_apart(self, literals: Numbers, hints: Numbers) -> None:
         """Raise `Rejected` unless at most one literal holds; hints of each literal end with 0."""
-        steps, never = iter(hints), list[set[int]]()
+        self._effort.require(len(literals) ** 2)
+        steps, never = iter(hints), list[bytes]()  # whether each literal fails with another one
         for x in literals:
             trail = list[int]()
             conflict = self._assume([x], trail)
             for step in iter(lambda: next(steps, 0), 0):
                 conflict = conflict or self._conflict(step, steps, trail)
-            gone = {k for k, y in enumerate(literals) if conflict or self._holds[-y]}
-            never.append(gone)
+            never.append(bytes([conflict or self._holds[-y] for y in literals]))
             self._undo(trail)
         for k, gone in enumerate(never):
-            if any(j not in gone and k not in never[j] for j in range(k)):
+            if any(not gone[j] and not never[j][k] for j in range(k)):
                 raise Rejected("two literals of a group can hold together")
 
     def _assume(self, literals: list[int], trail: list[int]) -> bool:

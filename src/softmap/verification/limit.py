@@ -40,11 +40,10 @@ class Amount:
         return factor * (self.constant + self.per_byte * file + self.per_cost * costs)
 
 
-TABLE = Amount(1 << 24)  # entries of one table: 128 MiB, and a few copies of it
 WORK = Amount(1 << 31, 3 << 12, 1 << 8)  # ten seconds, and fifty per MB (decision 139)
 BYTES = Amount(1 << 25, 1 << 5, 1 << 5)  # of records after decompression
-MEMORY = Amount(1 << 26, 1 << 5, 1 << 8)  # bytes that records leave behind
-NUMBERS = Amount(1 << 21, 1 << 3, 1 << 6)  # of one array
+MEMORY = Amount(1 << 26, 1 << 4, 1 << 12)  # bytes at a time (decision 160)
+COPIES = 3  # of a table, while it is computed
 
 
 class Limits:
@@ -61,23 +60,27 @@ class Limits:
 
     Attributes
     ----------
-    bytes, numbers : float
-        The largest number of bytes of records after decompression, and of numbers in one array.
+    bytes : float
+        The largest number of bytes of records after decompression.
     """
 
     def __init__(self, factor: float = 1.0, file: int = 0, costs: int = 0) -> None:
-        self._table = TABLE.of(factor, file, costs)
         self._work = self._left = WORK.of(factor, file, costs)
         self._memory = self._free = MEMORY.of(factor, file, costs)
-        self.bytes, self.numbers = (one.of(factor, file, costs) for one in (BYTES, NUMBERS))
+        self.bytes = BYTES.of(factor, file, costs)
 
     @property
     def spent(self) -> tuple[float, float]:
         """The fractions of the limits of work and of memory that were used."""
         return 1 - self._left / self._work, 1 - self._free / self._memory
 
-    def spend(self, shape: list[int], tables: int) -> None:
-        """Count the entries of a sum of `tables` tables before it is computed.
+    @property
+    def free(self) -> float:
+        """Bytes of memory that are free."""
+        return self._free
+
+    def spend(self, shape: list[int], tables: int, copies: int = COPIES) -> None:
+        """Count the entries of a sum of `tables` tables, and their bytes, before it is computed.
 
         Parameters
         ----------
@@ -85,10 +88,12 @@ class Limits:
             The shape of the sum.
         tables : int
             Number of tables that are added to a table of this shape.
+        copies : int, default 3
+            Number of arrays of this shape that exist at a time.
         """
         entries = math.prod(shape)
-        if entries > self._table:
-            self.refuse(f"a table of {entries:.3g} entries", self._table)
+        if 8 * copies * entries > self._free:
+            self.refuse(f"a table of {entries:.3g} entries", self._free / (8 * copies))
         self.work(entries * tables)
 
     def work(self, amount: int) -> None:
@@ -99,8 +104,12 @@ class Limits:
 
     def keep(self, amount: int) -> None:
         """Count bytes that stay in memory; of a negative number, that are free again."""
+        self.require(amount)
         self._free -= amount
-        if self._free < 0:
+
+    def require(self, amount: int) -> None:
+        """Refuse what takes more bytes than are free, if only for a moment."""
+        if amount > self._free:
             self.refuse("more bytes of memory for its records", self._memory)
 
     def require_bytes(self, count: int) -> None:
@@ -108,14 +117,25 @@ class Limits:
         if count > self.bytes:
             self.refuse(f"{count:.4g} bytes of records, after decompression", self.bytes)
 
-    def require_numbers(self, count: int) -> None:
-        """Refuse an array of too many numbers."""
-        if count > self.numbers:
-            self.refuse(f"an array of {count:.4g} numbers", self.numbers)
-
     def refuse(self, needed: str, limit: float) -> None:
         """Raise `Refused`: what is needed, and the limit."""
         raise Refused(
             f"the check needs {needed}; its limit, for a model and a file of this size, is "
             f"{limit:.4g}: allow a larger effort"
         )
+
+
+class Held:
+    """Bytes that stay in memory for an object: they are free again when it is released."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._amount = limits, 0
+
+    def keep(self, amount: int) -> None:
+        """Count bytes; of a negative number, that are free again."""
+        self._limits.keep(amount)
+        self._amount += amount
+
+    def release(self) -> None:
+        """Free all bytes of the object, which is not used any more."""
+        self.keep(-self._amount)

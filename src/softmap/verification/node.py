@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 
 from softmap.verification.integers import FORBIDDEN, HALF, along
-from softmap.verification.limit import CALL, ITEM, Limits
+from softmap.verification.limit import CALL, ITEM, Held, Limits
 from softmap.verification.records import Ints, Numbers, Rejected
 from softmap.verification.sides import Factor, Minima, Side
 
@@ -98,6 +98,7 @@ class NodeCosts:
         effort: Limits | None = None,
     ) -> None:
         self._effort = effort or Limits()
+        self._held = Held(self._effort)
         self._cost = unary
         self._labels = [(x, a) for x, costs in enumerate(unary) for a in range(len(costs))]
         self._live = [set(range(len(costs))) for costs in unary]
@@ -106,12 +107,17 @@ class NodeCosts:
         self._sides: list[Side] = []  # of each word
         self.lower, self.upper = 0, HALF
         self._minima: dict[int, Minima] = {}  # by lengths of rows
+        self._held.keep(sum(bytes_of(table) for _, table in factors))
         for scope, table in factors:
             self._add(Factor(scope, table))
             if len(scope) == 2:
                 for side, size in zip(self._factors[-1].sides, table.shape[::-1], strict=True):
                     side.batch(self._minima.setdefault(size, Minima(size)))
         self._marks = [self._mark()]  # the first one is of the root and is not returned to
+
+    def release(self) -> None:
+        """Free the memory of the search, which has ended."""
+        self._held.release()
 
     def _add(self, factor: Factor) -> None:
         self._factors.append(factor)
@@ -133,13 +139,13 @@ class NodeCosts:
     def _count_kept(self) -> None:
         """Count what the last mark keeps, as far as it was not counted."""
         last = self._marks[-1]
-        self._effort.keep(last.kept - last.counted)
+        self._held.keep(last.kept - last.counted)
         last.counted = last.kept
 
     def _return(self) -> None:
         """Return to the last mark."""
         last = self._marks.pop()
-        self._effort.keep(-last.counted)
+        self._held.keep(-last.counted)
         last.restore()
         self.lower, self._empty = last.lower, last.empty
         del self._factors[last.factors :], self._sides[last.words :]
@@ -263,7 +269,8 @@ class NodeCosts:
             raise Rejected("expected factors to be combined into one over two of their variables")
         table = self._least_sum(own, factors, scope)
         self._add(Factor(list(scope), table))
-        self._marks[-1].kept += 8 * table.size + 16 * sum(table.shape) + (1 << 11)
+        self._marks[-1].kept += bytes_of(table)
+        self._count_kept()
         self._marks[-1].replaced += factors
         for factor in factors:
             factor.active = False
@@ -299,6 +306,11 @@ class NodeCosts:
         if len(kept) > 2:
             total = total.min(axis=tuple(range(2, len(kept))), initial=FORBIDDEN)
         return np.where(total >= HALF, FORBIDDEN, total)
+
+
+def bytes_of(table: Ints) -> int:
+    """Bytes of a factor: its table, and its rows for each axis as arrays and lists."""
+    return (8 + 48 * table.ndim) * table.size + 128 * sum(table.shape) + (1 << 11)
 
 
 def _check_costs(side: Side, raised: list[int], lowered: list[int]) -> None:

@@ -164,6 +164,7 @@ class RankedProof:
                 raise Rejected("a part without records")
             row, depth, excluded = self._open
             bound: Bound = self._search.bound()
+            self._search.release()
             if self._hard:  # a labelling of finite cost would cost 0
                 bound = math.inf if bound > 0 else -math.inf
             self._boxes.setdefault(depth, []).append(_Box(row, excluded, bound))

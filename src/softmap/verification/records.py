@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap as mapping
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -16,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError, WriteError
-from softmap.verification.limit import CALL, ITEM, Limits
+from softmap.verification.limit import CALL, ITEM, Held, Limits
 from softmap.verification.table import RECORDS
 
 FORMAT, VERSION = "softmap proof", 3
 LONGEST_HEADER = 1 << 16
 CHUNK = 1 << 20
+WINDOW = 1 << 24  # bytes of a file in memory: the operating system may forget those before
+FORGET = getattr(mapping, "MADV_DONTNEED", None)  # none on Windows
+OBJECT = 44  # bytes of an integer in a tuple
 MOST_PACKED = 1100  # bytes of records per compressed byte: what zlib can reach
 
 FULL = 63 << 2  # heads from here on: the length follows as eight bytes
@@ -95,11 +99,13 @@ def _inflated(data: mmap, begin: int, size: int, path: Path) -> Iterator[bytes]:
     stream, left = zlib.decompressobj(), size + 1
     try:
         for at in range(begin, len(data), CHUNK):
-            part = stream.decompress(data[at : at + CHUNK], left)
-            left -= len(part)
-            yield part
-            if not left:  # which means no limit to zlib
-                break
+            rest, most = data[at : at + CHUNK], 1
+            while (rest or not most) and left:  # a limit of 0 would be none to zlib
+                most = min(left, CHUNK)
+                part = stream.decompress(rest, most)
+                rest = stream.unconsumed_tail
+                left, most = left - len(part), most - len(part)  # 0: there may be more to come
+                yield part
     except zlib.error as error:
         raise FormatError(f"the records cannot be decompressed ({error})", path) from error
     if not stream.eof or stream.unused_data:
@@ -137,12 +143,17 @@ class Records:
     def __init__(self, data: mmap, begin: int, limits: Limits | None = None) -> None:
         self._data, self._at = data, begin
         self._limits = limits or Limits()
+        self._held = Held(self._limits)  # of the arrays of one record
+        self._forgotten = 0  # bytes from the begin of the file on
         self.count, self.leaves, self.place = 0, 0, begin
 
     def __iter__(self) -> Iterator[tuple[str, list[Any]]]:
         data, end = self._data, len(self._data)
         while self._at < end:
             before = self.place = self._at
+            self._held.release()
+            if before - self._forgotten > WINDOW:
+                self._forget(before)
             self.count += 1
             kind = data[self._at]
             if kind not in RECORDS:
@@ -158,6 +169,12 @@ class Records:
             self.leaves += entry.leaf
             yield entry.name, found
 
+    def _forget(self, until: int) -> None:
+        """Let the operating system drop pages of the file that were read, where it can."""
+        if FORGET is not None:
+            self._data.madvise(FORGET, 0, until // WINDOW * WINDOW)
+        self._forgotten = until
+
     def _integers(self) -> Numbers:
         at = self._at + 1
         head = self._data[self._at]
@@ -169,12 +186,12 @@ class Records:
             self._at = at + packed.size
             return packed.unpack_from(self._data, at)
         at, count, width = self._long(head)
-        self._limits.require_numbers(4 * count)  # of which each is an object
+        self._held.keep(OBJECT * count)
         return unpack_from(f"<{count}{'bhiq'[width]}", self._data, at)
 
     def _reals(self) -> Ints:
         at, count, width = self._long(self._data[self._at])
-        self._limits.require_numbers(count)
+        self._held.keep(8 * count)
         return np.frombuffer(self._data, f"<i{1 << width}", count, at).astype(np.int64)
 
     def _long(self, head: int) -> tuple[int, int, int]:

@@ -21,6 +21,12 @@ class SearchLog:
         self._tree: Tree | None = None
         self._part: tuple[Numbers, Numbers] = (), ()
 
+    def release(self) -> None:
+        """Free the memory of the search, which has ended."""
+        for part in (self._tree, self._reduction):
+            if part is not None:
+                part.release()
+
     def bound(self) -> Fraction:
         """The lower bound proved so far, in the units of the model's costs."""
         if self._reduction is None or self._scale is None:
@@ -43,6 +49,7 @@ class SearchLog:
             self._reduction = Reduction(self._flat, self._scale, self._effort)
         elif self._tree is not None and name == "end":
             self._reduction.close(*self._part, self._tree.bound())
+            self._tree.release()
             self._tree = None
         elif self._tree is None and name == "component":
             self._tree = Tree(*self._reduction.component(*arrays), self._effort)

@@ -21,6 +21,8 @@ from softmap.verification.records import Ints, Rejected
 
 Floats = NDArray[np.float64]
 Path = tuple[tuple[int, int], ...]
+MATRICES = 5  # that exist at a time, each with one entry for two spins
+LARGE = 64  # bytes of an entry that does not fit into 64 bits
 PRODUCTS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # of pairs, by kind
 
 
@@ -40,13 +42,14 @@ class SpinLeaves:
         if not pairs or any(len(costs) != 2 for costs in flat.unary):
             raise Rejected("a proof by spins needs two labels and factors of pairs")
         n = len(flat.unary)
-        effort.spend([n + 1, n + 1], 4)
+        effort.spend([n + 1, n + 1], 4, MATRICES)
         self._effort, self._leaves = effort, dict[Path, Fraction]()
         ends = np.array([scope for scope, _ in flat.factors], np.int64).reshape(-1, 2)
         tables = np.array([table for _, table in flat.factors]).reshape(-1, 2, 2)
         unary, tables, exponent = _integers(np.array(flat.unary), tables)
         self._quarter = Fraction(2) ** exponent / 4
         kind = unary.dtype
+        effort.keep((n + 1) ** 2 * (8 if kind == np.int64 else LARGE))
         matrix, field = np.zeros((n + 1, n + 1), kind), 2 * (unary[:, 0] - unary[:, 1])
         first, second = tables[:, 0] - tables[:, 1], tables[:, :, 0] - tables[:, :, 1]
         np.add.at(field, ends[:, 0], first.sum(axis=1))
@@ -82,7 +85,8 @@ class SpinLeaves:
         if len(y) != len(free) or not np.isfinite(y).all():
             raise Rejected("expected one finite number for each spin")
         kind = ITEM if matrix.dtype == object else 1
-        self._effort.spend([len(y), len(y)], 4 * kind + len(y) // 64)
+        self._effort.spend([len(y), len(y)], 4 * kind + len(y) // 64, MATRICES)
+        self._effort.require(160 * len(triangles))
         self._effort.work(64 * CALL + ITEM * (len(path) + len(triangles)))
         self._effort.keep(CALL + 160 * len(path))
         found = _certified(matrix, self._quarter / 2, y, (_corners(triangles, len(y), g), g))
@@ -154,8 +158,11 @@ def _certified(matrix: Any, unit: Fraction, y: Floats, triangles: tuple[Ints, Fl
     sizes += np.bincount(np.concatenate([i, j, k]), np.tile(g_scaled, 3), n)
     terms = 8 + int(np.bincount(at, minlength=1).max(initial=0))
     rounding = 2 * UNIT * terms * float(sizes.max())
-    matrix = scaled - (sums + sums.T) - np.diag(y_scaled)
-    least = -(_below_zero(matrix) + rounding)
+    sums += sums.T
+    scaled -= sums
+    scaled[np.diag_indices(n)] -= y_scaled
+    del sums
+    least = -(_below_zero(scaled) + rounding)
     total = exact_sum([*y.tolist(), *(-g).tolist()])
     return total + n * Fraction(least) * Fraction(2) ** power
 
@@ -164,19 +171,22 @@ TINY = 1e-200
 
 
 def _below_zero(matrix: Floats) -> float:
-    """A number d such that no eigenvalue of a symmetric matrix is below -d."""
+    """A number d such that no eigenvalue of a symmetric matrix, which changes, is below -d."""
     n = len(matrix)
     trace = float(np.abs(matrix.diagonal()).sum())
     shift = 8 * UNIT * (n + 2) * trace + TINY
-    shifted = matrix + shift * np.eye(n)
+    matrix[np.diag_indices(n)] += shift
     try:
-        factor = np.tril(np.linalg.cholesky(shifted))
+        factor = np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         raise Rejected("a matrix has a negative eigenvalue") from None
-    rest = shifted - factor @ factor.T
+    for k, row in enumerate(factor):
+        row[k + 1 :] = 0.0
+    rest = factor @ factor.T
+    np.subtract(matrix, rest, out=rest)
     # each entry of the product has an error of at most (n + 2) u (|L| |L'|), whose norm is at most
     # the sum of all squares; the norm of the remainder is at most the root of its sum of squares
-    size, squares = float(np.linalg.norm(rest)), float((factor * factor).sum())
+    size, squares = float(np.linalg.norm(rest)), float(np.square(factor, out=factor).sum())
     bound = shift * (1 + 4 * UNIT) + 1.001 * size + 4 * UNIT * (n + 2) * (squares + trace) + TINY
     if not math.isfinite(bound):
         raise Rejected("a matrix is not finite")

@@ -18,6 +18,7 @@ from softmap.verification.limit import Limits
 from softmap.verification.records import Ints, Rejected
 
 Floats = NDArray[np.float64]
+MATRICES = 10  # that exist at a time, each with one entry for two labels
 TINY = 1e-300  # more than all that underflows in one entry
 SHORT = 1e-150  # more than the length of a row all of whose squares underflow
 
@@ -43,7 +44,7 @@ def squares_bound(flat: Flat, effort: Limits, unit: Ints, moved: Ints, factor: I
     if len(moved) != labels * n or len(factor) % labels:
         raise Rejected("a proof by squares has arrays of other sizes")
     power, rank = int(unit[0]), len(factor) // labels
-    effort.spend([labels, labels], 8 + rank // 64)
+    effort.spend([labels, labels], 8 + rank // 64, MATRICES)
     rows, amounts = (one.view(np.float64).reshape(labels, -1) for one in (factor, moved))
     amounts = np.where(variable[:, None] == np.arange(n), 0.0, amounts)
     unary, pairs = _scaled(np.concatenate(flat.unary), power), _pairs(flat, first, power)

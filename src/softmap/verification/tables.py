@@ -6,27 +6,45 @@ the cut.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from softmap.verification.integers import FORBIDDEN, HALF, Flat, Scale
-from softmap.verification.limit import CALL, Limits
+from softmap.verification.limit import CALL, Held, Limits
 from softmap.verification.records import Ints, Rejected
 
 Scope = tuple[int, ...]
 Part = tuple[Scope, Ints]  # a cost table over variables in increasing order
 
 
+BLOCK = 1 << 18  # entries for which a result and a few copies are computed at a time
+
+
 def plus(a: Ints, b: Ints) -> Ints:
     """The sum of two costs; forbidden if one of the two is."""
+    if a.size > BLOCK and a.ndim > 1:
+        return _by_rows(plus, a, b)
     return np.where((a >= HALF) | (b >= HALF), FORBIDDEN, a + b)
 
 
 def minus(a: Ints, b: Ints | int) -> Ints:
     """Subtract b from the costs a; forbidden entries stay forbidden, others stay finite."""
+    if a.size > BLOCK and a.ndim > 1:
+        return _by_rows(minus, a, b)
     rest: Ints = np.where(a >= HALF, 0, a - b)
     if (np.abs(rest) >= HALF).any():
         raise Rejected("costs are too large")
     return np.where(a >= HALF, FORBIDDEN, rest)
+
+
+def _by_rows(operation: Callable[[Ints, Any], Ints], a: Ints, b: Ints | int) -> Ints:
+    """Compute a large table row by row: temporary copies would take several times its memory."""
+    out, rows = np.empty_like(a), np.broadcast_to(b, a.shape)
+    for k, row in enumerate(a):
+        out[k] = operation(row, rows[k])
+    return out
 
 
 def ordered(scope: Scope, table: Ints) -> Part:
@@ -58,6 +76,7 @@ class Remainder:
 
     def __init__(self, flat: Flat, scale: Scale, effort: Limits | None = None) -> None:
         self._effort = effort or Limits()
+        self._held = Held(self._effort)  # of the tables of factors
         self._size = sum(map(np.size, flat.unary)) + sum(t.size for _, t in flat.factors)
         self._effort.work(8 * self._size + 6 * CALL * (len(flat.unary) + len(flat.factors)))
         self.unary = {v: scale.convert(costs) for v, costs in enumerate(flat.unary)}
@@ -70,6 +89,10 @@ class Remainder:
             self.add(*ordered(scope, scale.convert(costs)))
         self.base, self.cut = scale.base, scale.base + scale.most + 1
         self.normalise()
+
+    def release(self) -> None:
+        """Free the memory of the tables, which are not used any more."""
+        self._held.release()
 
     def bound(self, more: int = 0) -> int:
         """The lower bound proved; `more` is a lower bound on the remaining tables."""
@@ -103,6 +126,7 @@ class Remainder:
             self.tables[known] = plus(self.tables[known], table)
         else:
             self._by_scope[scope] = self._count
+            self._held.keep(8 * table.size)
             self.scopes[self._count], self.tables[self._count] = scope, table
             for v in scope:
                 self.factors_of[v].add(self._count)
@@ -116,6 +140,7 @@ class Remainder:
         del self._by_scope[scope]
         for v in scope:
             self.factors_of[v].discard(f)
+        self._held.keep(-8 * self.tables[f].size)
         return scope, self.tables.pop(f)
 
     def take_all(self, v: int) -> list[Part]:
@@ -150,7 +175,9 @@ class Remainder:
             self.closed = True
             return
         for f in self.factors_of[v]:
-            self.tables[f] = self.tables[f].take(kept, axis=self.scopes[f].index(v))
+            table = self.tables[f].take(kept, axis=self.scopes[f].index(v))
+            self._held.keep(8 * (table.size - self.tables[f].size))
+            self.tables[f] = table
         self.unary[v] = self.unary[v][kept]
 
     def minimum(self, v: int, parts: list[Part]) -> Part:

@@ -67,7 +67,7 @@ class Tree(NodeCosts):
         if self._dive is not None or number not in self._open:
             raise Rejected(f"node {number} is not open")
         bound, path = self._open.pop(number)
-        self._effort.keep(-OPEN)
+        self._held.keep(-OPEN)
         self._dive = _Dive(bound, path)
         self._descend()
         while path is not None:
@@ -108,7 +108,7 @@ class Tree(NodeCosts):
         for lower, path in [*nodes, (self.lower, dive.path)]:
             self._opened += 1
             if (bound := max(lower, dive.bound)) < self.upper:
-                self._effort.keep(OPEN)
+                self._held.keep(OPEN)
                 self._open[self._opened] = bound, path
         for _ in range(len(dive.levels) + 1):
             self._return()

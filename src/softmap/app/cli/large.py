@@ -211,12 +211,11 @@ def _write_proof(result: DistributedResult, model: Model, comm: Any, targets: Ta
 
 
 def _write_part(variables: NDArray[np.int64], labels: NDArray[np.int64], path: Path) -> None:
-    import numpy as np
-
     from softmap.io.atomic import replacing
+    from softmap.io.store import write_arrays
 
     with replacing(path) as file:
-        np.savez(file, variables=variables, labels=labels)
+        write_arrays(file, {"variables": variables, "labels": labels})
 
 
 def _facts(result: DistributedResult) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from softmap.app.experiments.problems import Graph
 from softmap.app.experiments.trials import Point, Results, Unit
 from softmap.errors import FormatError
 from softmap.io.atomic import replacing
+from softmap.io.store import write_arrays
 
 FLOATS = ("primal", "returned", "bound", "exchanged")
 
@@ -42,10 +43,10 @@ def save_run(results: Results, folder: Path) -> list[Path]:
     arrays["work"] = np.array([p.work for p in points], dtype=np.int64)
     arrays |= {name: np.array([getattr(p, name) for p in points]) for name in FLOATS}
     with replacing(paths[0]) as file:
-        np.savez_compressed(file, **arrays)
+        write_arrays(file, arrays, compress=True)
     timed = [p.seconds for unit in results if unit.figure == FIGURE3 for p in results[unit]]
     with replacing(paths[1]) as file:
-        np.savez_compressed(file, seconds=np.array(timed, dtype=np.float32))
+        write_arrays(file, {"seconds": np.array(timed, dtype=np.float32)}, compress=True)
     return paths
 
 

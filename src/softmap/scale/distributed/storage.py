@@ -187,7 +187,7 @@ def write_folder(folder: Any, whole: Whole, parts: Iterable[ModelPart]) -> None:
         raise WriteError(path, error) from error
     for part in parts:
         with store.replacing(_file(path, part.number)) as file:
-            np.savez(file, **part.arrays())
+            store.write_arrays(file, part.arrays())
     facts = {name: getattr(whole, name) for name in (*COUNTS, "constant", "fingerprint")}
     facts |= {"kind": KIND, "version": VERSION, "turns": whole.turns.tolist()}
     store.write_text(path / MANIFEST, [json.dumps(facts, indent=1), "\n"])
