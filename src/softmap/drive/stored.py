@@ -82,7 +82,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         model=model,
         method=str(header["method"]),
         status=Status[header["status"]],
-        labels=_sized("labels", arrays["labels"], model.num_visible, "i"),
+        labels=_sized("labels", arrays["labels"], model.n, "i"),
         lam=_sized("lam", arrays["lam"], size, "f"),
         messages=_sized("messages", arrays["messages"], size, "f"),
         trace=trace_from_array(arrays["trace"], header.get("stages")),
