@@ -71,20 +71,21 @@ class ProofWarning(RuntimeWarning):
 
 
 class StageWarning(RuntimeWarning):
-    """A stage of a run has failed; the run continues without it, and its answer holds.
+    """A subsolver of a run has failed; the run continues without it, and its answer holds.
 
-    With `SOFTMAP_DEBUG=1` in the environment, the exception of the stage is raised instead.
+    With `SOFTMAP_DEBUG=1` in the environment, the exception is raised instead.
 
     Attributes
     ----------
     stage : str
-        The name of the stage, as in the trace.
+        The name of the subsolver, as in the trace.
     error : str
         Type and message of the exception that ended it.
     """
 
     def __init__(self, stage: str, error: str) -> None:
-        super().__init__(f"the stage '{stage}' has failed ({error}); the run continues without it")
+        said = f"the subsolver '{stage}' has failed ({error}); the run continues without it"
+        super().__init__(said)
         self.stage, self.error = stage, error
 
     def __reduce__(self) -> tuple[type[StageWarning], tuple[str, str]]:

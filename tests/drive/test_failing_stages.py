@@ -131,7 +131,7 @@ def test_the_command_says_which_stage_failed(monkeypatch, tmp_path, capsys):
     out, err = capsys.readouterr()
     reason = "LinAlgError: 1 eigenvectors failed to converge"
     assert json.loads(out)["failures"] == [{"stage": "relaxation", "error": reason}]
-    assert f"the stage 'relaxation' has failed ({reason})" in err
+    assert f"the subsolver 'relaxation' has failed ({reason})" in err
 
 
 @pytest.mark.parametrize(("diversity", "files"), [(None, True), (None, False), (2, False)])

@@ -61,7 +61,7 @@ def assembled(
     status : Status
         Why the run has ended.
     failures : tuple of StageFailure, optional
-        The stages that have failed.
+        The subsolvers that have failed.
     """
     problem, (labels, energy) = best.problem, priced
     point = best.point or PrimalPoint(problem.model, labels=labels)

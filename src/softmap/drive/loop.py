@@ -118,10 +118,8 @@ class Run:
         # on the CPU, all options have been checked; whether there is a GPU is known by trying
         answers: tuple[type[Exception], ...] = () if options.backend == "cpu" else (OptionError,)
         self.failures, self._lacks_memory = Failures(*answers), False
-        self._schedule, self._tolerances = (
-            schedule(options),
-            Tolerances(options.lp_gap, options.gap),
-        )
+        self._schedule = schedule(options)
+        self._tolerances = Tolerances(options.lp_gap, options.gap)
         self.proof = None if options.proof is None else _proof_file(options.proof)
         try:
             self._set_up(resumed=stored is not None and len(trace) > 0)
@@ -141,9 +139,12 @@ class Run:
         self._beside = options.goal != "lp"  # whether some are still to be made
         self._leader: Subsolver | None = None
         self._first_answer()  # it comes first, so that set-up knows when it has to end
-        self._slow = self._first_check_is_slow()
+        numbers = options.tuning.of(ScheduleNumbers)
+        checked = numbers.first_check * self.budget.bound_seconds
+        # whether the first check of the relaxation takes long beside the time limit
+        self._slow = checked > numbers.slow * options.seconds
         before = () if resumed or not self._beside else kinds(Place.BEFORE)
-        self._seats = [Seat(one) for one in self._made(before)]
+        self._seats = list(map(Seat, self._made(before)))
         if self._slow:
             self._seat_others()
         self._leader = next(iter(self._made(kinds(Place.RELAXATION), alone=not self._seats)), None)
@@ -173,19 +174,12 @@ class Run:
             self._lacks_memory = True
             return None
 
-    def _first_check_is_slow(self) -> bool:
-        """Whether the first check of the relaxation takes long beside the time limit."""
-        numbers = self.options.tuning.of(ScheduleNumbers)
-        checked = numbers.first_check * self.budget.bound_seconds
-        return checked > numbers.slow * self.options.seconds
-
     def _seat_others(self) -> None:
         """Make the subsolvers beside the relaxation, whose turns come before its own."""
         if self._beside:
             self._beside = False
-            last = [seat for seat in self._seats if seat.subsolver is self._leader]
-            others = [Seat(one) for one in self._made(kinds(Place.BESIDE))]
-            self._seats[len(self._seats) - len(last) :] = [*others, *last]
+            at = len(self._seats) - (self._leader is not None)
+            self._seats[at:at] = map(Seat, self._made(kinds(Place.BESIDE)))
 
     def _share(self, turn: Turn | None = None, *, last: bool = False) -> Share:
         """The share of a turn, or the whole run."""
@@ -348,8 +342,8 @@ class Run:
     @property
     def _relaxing(self) -> bool:
         """Whether more slices of the relaxation may improve something."""
-        leads = any(seat.subsolver is self._leader and seat.active for seat in self._seats)
-        return leads and self._leader not in self.failures
+        led = self._leader is not None and self._leader not in self.failures
+        return led and self._seats[-1].active  # the last seat is that of the leader
 
     def _asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Call the user's callback; return whether it returned False (or numpy's False)."""

@@ -56,8 +56,8 @@ def solve(model: Model, options: Options) -> Result:
         Stop after this many seconds. No limit by default.
     memory_limit : int, optional
         Memory limit of the run in bytes, with the model but without Python and its libraries. A run
-        that needs more raises `NotEnoughMemory` before it starts; later stages that need more are
-        skipped. By default, all memory of the machine.
+        that needs more raises `NotEnoughMemory` before it starts; subsolvers that need more than it
+        leaves are skipped. By default, all memory of the machine.
     max_work : int, optional
         Stop after this many messages along half-edges. No limit by default.
     threads : int, optional
@@ -307,7 +307,7 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
 
 
 def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
-    """Run stages in slices until the run stops.
+    """Run subsolvers in slices until the run stops.
 
     An exception (also of a callback) gets the result so far as its attribute `result`; so does the
     KeyboardInterrupt of a second Ctrl-C within a second. Checkpoint and proof are written then and

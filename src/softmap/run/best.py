@@ -1,6 +1,6 @@
 """The best values of a run so far: bounds with proofs, a primal point, and a labelling.
 
-All stages offer values; `Best` keeps the better ones. Values are in the units of the problem.
+All subsolvers offer values; `Best` keeps the better ones. Values are in the units of the problem.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Budget:
     Attributes
     ----------
     work : int
-        Number of half-edge messages so far, or the equivalent work of other stages.
+        Number of half-edge messages so far, or the equivalent work of other subsolvers.
     setup_seconds : float
         Time before `start`, in seconds.
     bound_seconds : float
@@ -84,7 +84,7 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """The seconds until stages must end, so that the run can be closed; +inf without limit."""
+        """The seconds until slices must end, so that the run can be closed; +inf without limit."""
         return self.unspent - self.closing
 
     @property

@@ -62,7 +62,7 @@ class Failures:
         return len(self._noted)
 
     def __contains__(self, subsolver: object) -> bool:
-        return any(subsolver is ended for ended in self._ended)
+        return subsolver in self._ended
 
     @property
     def noted(self) -> tuple[StageFailure, ...]:

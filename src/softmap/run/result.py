@@ -82,7 +82,7 @@ class Result(Gaps):
         Costs larger than all others together, which stand for hard constraints, and whether the
         labels avoid them; None if there are none, or if the run did not look. Files do not keep it.
     failures
-        The stages that have failed, with the exception that ended each (see
+        The subsolvers that have failed, with the exception that ended each (see
         `softmap.StageWarning`); empty in almost all runs.
     point
         What the marginals are made from; its costs are in units of its own model.

@@ -1,6 +1,6 @@
 """The best bound, point and labelling of a run, their relative gaps, and the stop rule.
 
-The stages of `solve`, runs over parts of a model and batches on a GPU keep their best values here.
+The subsolvers of a run, runs over parts and batches on a GPU keep their best values here.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def compare_command(
     ] = 10.0,
     goal: Annotated[
         Literal["map", "lp", "labels", "optimal"],
-        typer.Option(help="lp: each method alone; map: with all stages of softmap solve."),
+        typer.Option(help="lp: each method alone; map: with all subsolvers, as solve."),
     ] = "lp",
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
     eta: Annotated[float, typer.Option(help="η of methods that do not choose it.")] = 1000.0,
@@ -66,7 +66,7 @@ def compare_command(
     """Compare methods on a model: a table, and a chart.
 
     The table has the bound and energy that each method reaches on the linear relaxation. With
-    --goal map, the other stages of softmap solve (search, clusters, cuts) continue from there,
+    --goal map, the other subsolvers of softmap solve (search, clusters, cuts) continue from there,
     which hides the differences between methods.
     """
     import softmap

@@ -120,7 +120,7 @@ class Targets:
     def solving(self) -> Iterator[None]:
         """Run a solver inside this context.
 
-        A checkpoint or proof that it cannot write, and a stage that has failed, are reported.
+        A checkpoint or proof that it cannot write, and a subsolver that has failed, are reported.
         """
         with warnings.catch_warnings():
             usual = warnings.showwarning

@@ -1,4 +1,4 @@
-"""The tightening stage: add clusters, run annealed passes, decode labels, add more."""
+"""The loop of tightening: add clusters, run annealed passes, decode labels, add more."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _DecodingTimes:
 
 
 class Tightening:
-    """The rounds of the stage: clusters are added, then passes are done over the model with them.
+    """The rounds of tightening: clusters are added, then passes are done over the model with them.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Tightening:
         Number of half-edge messages so far.
     prepared : float
         Time of adding clusters, in seconds, until passes over them have reached the bound that was
-        known before: this time cannot raise it. Not counted if the bound of another stage is ahead
+        known before: this time cannot raise it. Not counted if the bound of another is ahead
         by more than the gap that it leaves.
     """
 
@@ -99,7 +99,7 @@ class Tightening:
         self._eta = numbers.eta / self._scale
         self._closing = 0.0  # time of a bound, in seconds: measured, or that of some passes
         self._unproved = 0  # passes since the last bound
-        self._proved = best.lp_bound  # the best bound of this stage
+        self._proved = best.lp_bound  # the best bound of this subsolver
         self._left_to_try = ["cycles", "unions"]
         self._decoding = _DecodingTimes()
         self._steps = self.rounds()
@@ -112,7 +112,7 @@ class Tightening:
 
     @property
     def _gap(self) -> float:
-        """The gap between the best energy and the best bound of this stage."""
+        """The gap between the best energy and the best bound of this subsolver."""
         return max(0.0, self.best.energy - self._proved)
 
     def adopt(self, known: ClusterEvidence) -> None:
@@ -167,7 +167,7 @@ class Tightening:
 
     @property
     def _far_behind(self) -> bool:
-        """Whether the bound of another stage is ahead by more than the gap that it leaves."""
+        """Whether the bound of another is ahead by more than the gap that it leaves."""
         return self.best.bound - self._proved > self.best.energy - self.best.bound
 
     def check(self) -> Generator[None, None, None]:

@@ -1,4 +1,4 @@
-"""`FirstLabels`: a search for labels that obey the hard constraints, which stages share."""
+"""`FirstLabels`: a search for labels that obey the hard constraints, which subsolvers share."""
 
 from __future__ import annotations
 

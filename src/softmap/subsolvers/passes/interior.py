@@ -31,7 +31,7 @@ class Interior(Subsolver):
 
     It is called once, if nothing but the LP is wanted: when the passes have taken as long as the
     method is expected to take, and are expected to take as long again. Where labels are wanted,
-    other stages use the time better.
+    other subsolvers use the time better.
     """
 
     name = "relaxation"

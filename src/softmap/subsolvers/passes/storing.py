@@ -1,4 +1,4 @@
-"""What the rooms' relaxation hands on from the start, and how its state is stored."""
+"""What the relaxation hands on from the start, and how its state is stored."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ OTHER_STAGES = (
     "max_work", "updates", "warm_start", "initial", "upper_bound", "checkpoint", "proof",
     "on_snapshot", "eta",
 )  # fmt: skip
-"""Options that need the stages of a run, and the chains of the model."""
+"""Options that need the subsolvers of a run, and the chains of the model."""
 
 
 def assigned(model: Model, options: Options) -> Result | None:

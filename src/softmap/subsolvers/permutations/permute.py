@@ -73,7 +73,7 @@ class Permute(Subsolver):
     """Permutations: tabu search by swaps, dual ascent over assignment problems, and a search.
 
     The local polytope proves next to nothing here (decision 68). In runs with a time limit, the
-    other stages have a small part of the time once the dual ascent has stalled. Partial matchings,
+    others have a small part of the time once the dual ascent has stalled. Partial matchings,
     in which one label may be shared, are permutations of more labels (decision 89).
     """
 
