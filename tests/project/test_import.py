@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from softmap.io.formats import FORMATS
+from softmap.subsolvers.registry import TABLE, Place
 
 HEAVY = ("scipy", "highspy", "matplotlib", "plotly", "h5py", "pandas", "networkx")
 FOUNDATION = ("errors", "model", "generators", "io", "relaxation.dual", "relaxation.polytope")
@@ -98,10 +99,12 @@ assert softmap.solve(model, time_limit=60.0).status is softmap.Status.OPTIMAL
 """
 
 
-def test_a_dense_model_that_a_cut_solves_does_not_import_the_semidefinite_bound():
-    """The stage is made for it, but has no turn: its import took ten times as long as the cut."""
+def test_a_model_that_a_cut_solves_imports_no_subsolver_beside_the_relaxation():
+    """They are made after the first check, if that leaves the gap open."""
     loaded = loaded_after(DENSE)
-    assert "softmap.subsolvers.spins.semidefinite" in loaded
+    lines = [(line.place, line.kind.__module__) for line in TABLE]
+    assert {module for place, module in lines if place is Place.BEFORE} <= loaded
+    assert not loaded.intersection(module for place, module in lines if place is Place.BESIDE)
     assert not loaded.intersection(("softmap.subsolvers.spins.tree", "fractions", "scipy"))
 
 

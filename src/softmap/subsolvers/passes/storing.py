@@ -45,7 +45,7 @@ def put_back(state: Any, arrays: Arrays) -> None:
 
 def like_number(name: str, stored: NDArray[Any]) -> Any:
     """Return a number of a file; counts must be integers of at least -1."""
-    value = stored.item()
+    value = None if stored.shape else stored.item()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} is not a number")
     return value if isinstance(value, float) else count(name, value, -1)

@@ -9,7 +9,6 @@ from softmap.run.best import Best
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Once, Outcome, Share, by_default
-from softmap.subsolvers.search.search import Search
 from softmap.tuning import Numbers
 
 __all__ = ["Eliminate", "EliminationNumbers"]
@@ -46,6 +45,8 @@ class Eliminate(Once):
         return cls(problem, options) if elimination_order(model, most).found else None
 
     def __call__(self, best: Best, share: Share) -> Outcome:
+        from softmap.subsolvers.search.search import Search  # imported late: few models need it
+
         search = Search.suited(self.problem, self.options)
         if search is None or not search.narrow:
             return Outcome(active=False, ran=False)
