@@ -12,6 +12,7 @@ import pytest
 
 import softmap
 from softmap.drive import checkpoint
+from softmap.run.archive import digest, read_archive, write_archive
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.records import bits, record
@@ -101,6 +102,26 @@ def test_every_line_has_a_class_of_its_own_and_one_leads():
 def test_numbers_of_earlier_files_mean_one_name_each():
     pairs = {(kind.number, kind.name) for kind in kinds() if kind.number is not None}
     assert len(pairs) == len({number for number, _ in pairs}) == len(registry.numbered())
+
+
+def test_results_of_earlier_versions_number_the_subsolvers(tmp_path):
+    """Their traces are read as words; a number of none is refused."""
+    path, earlier = tmp_path / "new.npz", tmp_path / "old.npz"
+    result = softmap.solve(triangle())
+    assert len(result.trace.stages) > 1
+    result.save(path)
+    header, arrays = read_archive(path, "result", 3, softmap.FormatError)
+    numbers = {name: number for number, name in registry.numbered().items()}
+    column = list(result.trace.columns()).index("stage")
+    del header["stages"], header["digest"]
+    arrays["trace"][:, column] = [numbers[row.stage] for row in result.trace]
+    write_archive(earlier, header | {"digest": digest(header, arrays)}, arrays)
+    assert softmap.load_result(earlier) == result
+    assert softmap.verify(earlier).holds
+    arrays["trace"][0, column] = 99
+    write_archive(earlier, header | {"digest": digest(header, arrays)}, arrays)
+    with pytest.raises(softmap.FormatError, match="damaged"):
+        softmap.load_result(earlier)
 
 
 # --- adding ---------------------------------------------------------------------------------------
