@@ -52,7 +52,7 @@ def test_assignments_are_solved_and_proved(seed, size, whole):
         return
     if np.isinf(least):
         return
-    found = solve_assignment(model, model)
+    found = solve_assignment(model.network, model.network)
     if found is None:  # small enough for one table
         assert not len(model.network.running)
         return
@@ -136,7 +136,7 @@ def test_other_costs_are_left_to_other_methods():
     part = Model.from_factors([6] * 5, [*unary, softmap.AllDifferent([0, 1, 2, 3])])
     assert solve_assignment(part.network, part.network) is None
     model = _model(costs)
-    assert solve_assignment(model, model) is not None
+    assert solve_assignment(model.network, model.network) is not None
 
 
 def _lazy(n=20, d=25, names=None):

@@ -24,7 +24,7 @@ OFFERS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32 - 1)), 
 def offer(best: Best, kind: str, seed: int) -> None:
     """Offer something true: λ, bounds below the optimum, points, labels."""
     rng, model = np.random.default_rng(seed), best.problem.model
-    lam = rng.normal(scale=0.3, size=model.network.half_size)
+    lam = rng.normal(scale=0.3, size=model.half_size)
     if kind == "lam":
         best.offer_lam(lam)
     elif kind == "lp bound":

@@ -191,7 +191,7 @@ def test_relative_gaps_divide_by_the_bound_or_a_step_of_the_costs():
     model = softmap.Model([[0.0, 0.25], [7.0, 7.0]], [[0, 1]], softmap.Potts([0.25]), constant=1e9)
     assert cost_step(model.network) == 0.25
     assert model_unit(model.network, 1e9 + 50.0) == 50.0
-    assert model_unit(model.network, 1e9) == model_unit(model, 1e-9) == 0.25
+    assert model_unit(model.network, 1e9) == model_unit(model.network, 1e-9) == 0.25
     assert relative_gap(1.0, 50.0) == 0.02
     assert relative_gap(0.0, 0.0) == 0.0
     assert relative_gap(1e-300, 0.0) == math.inf

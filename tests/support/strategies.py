@@ -154,7 +154,8 @@ def reparametrised(model: Model, lam: np.ndarray) -> Model:
                 checked_network(model).node_slice(int(checked_network(model).edges[e, side]))
             ] -= ends[side]
         tables.append(checked_network(model).table(e) + ends[0][:, None] + ends[1][None, :])
-    return dense(model).replace(unary=unary, potentials=[Tables(tables)] if tables else [])
+    potentials = [Tables(tables)] if tables else []
+    return raised(dense(model).network.replace(unary=unary, potentials=potentials))
 
 
 seeds = st.integers(0, 2**32 - 1)
