@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from softmap.run.archive import digest, read_archive, write_archive
 
 import softmap
 from softmap.drive import checkpoint
+from softmap.io.store import digest, read_archive, write_archive
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.records import bits, record

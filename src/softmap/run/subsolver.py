@@ -127,23 +127,23 @@ class Board:
 
     Attributes
     ----------
-    start : WarmStart or None
-        The warm start of the run.
     seen : Seen or None
         The last check of the relaxation.
-    state : function or None
-        Returns the relaxation as it stands, without a check.
     evidence : Evidence or None
         Evidence of an earlier result.
     entries : mapping
         What single subsolvers have handed on, by their entries.
+    start : WarmStart or None
+        The warm start of the run.
+    state : function or None
+        Returns the relaxation as it stands, without a check.
     """
 
-    start: WarmStart | None = None
     seen: Seen | None = None
-    state: Callable[[], Seen] | None = None
     evidence: Evidence | None = None
     entries: Mapping[Entry[Any], Any] = field(default_factory=dict)
+    start: WarmStart | None = None
+    state: Callable[[], Seen] | None = None
 
     def get(self, entry: Entry[Value]) -> Value | None:
         """What was last handed on under an entry; None if nothing was."""
@@ -157,11 +157,11 @@ class Board:
     def updated(self, outcome: Board) -> Board:
         """Add what a subsolver hands on."""
         return Board(
-            self.start,
             outcome.seen or self.seen,
-            outcome.state or self.state,
             outcome.evidence or self.evidence,
             {**self.entries, **outcome.entries},
+            self.start,
+            outcome.state or self.state,
         )
 
 

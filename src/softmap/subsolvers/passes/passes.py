@@ -97,7 +97,8 @@ class PassChecks:
         if self._method.sweeping:
             asked = max(options.lp_gap, options.gap, 1e-12)
             checks = options.tuning.of(Checks)
-            return passes_to_next(checks, at.done, best.gaps().lp / asked)
+            gap = best.gaps().lp if at.done else math.inf  # the first check does not depend on it
+            return passes_to_next(checks, at.done, gap / asked)
         return max(2 * best.problem.model.m, at.done // 5)
 
     def closed(self, best: Best, at: Progress) -> Status | None:
