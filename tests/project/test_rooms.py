@@ -15,8 +15,6 @@ from softmap.subsolvers.registry import TABLE, kinds
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "softmap"
 ROOMS = PACKAGE / "subsolvers"
 REGISTRY = (ROOMS / "registry.py", PACKAGE / "verification" / "table.py")
-# numbers of the subsolvers, which are on one page each
-PAGES = (PACKAGE / "tuning.py", PACKAGE / "run" / "memory.py")
 # "assignment" is a field of a format, too
 FORMATS = {PACKAGE / "io" / "results.py"}
 SHARED = {"search"}  # kind of evidence that several rooms share: any search states its bound so
@@ -26,7 +24,7 @@ def files() -> list[Path]:
     """All modules outside of the rooms, the tables and the checker."""
     every = sorted(PACKAGE.rglob("*.py"))
     outside = [path for path in every if ROOMS not in path.parents]
-    return [path for path in outside if path not in (*REGISTRY, *PAGES)]
+    return [path for path in outside if path not in REGISTRY]
 
 
 def evidence_kinds() -> set[str]:
