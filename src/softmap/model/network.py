@@ -116,6 +116,11 @@ class Network(Structure):
     required: tuple[Many, ...]
     required_chains: tuple[tuple[int, int], ...]
 
+    @property
+    def network(self) -> Network:
+        """This network, so that a function of a model or of a network reads it from either."""
+        return self
+
     def __init__(
         self,
         unary: ArrayLike | Sequence[ArrayLike],
