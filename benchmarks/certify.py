@@ -76,7 +76,7 @@ def repair(model: Model, nodes: Floats) -> Floats:
     bare = np.repeat(totals <= 0, counts)
     clipped[bare] = np.isfinite(model.unary[bare])
     totals = np.add.reduceat(clipped, starts)
-    return polytope.lift(model, clipped / np.repeat(totals, counts))
+    return polytope.lift(model.network, clipped / np.repeat(totals, counts))
 
 
 def labelling_energy(model: Model, answer: Answer) -> float:

@@ -73,7 +73,7 @@ class Reading:
         names = {("emp", "λ"): paper.AccelEMPPrinted, ("emp", "y"): paper.AccelEMP,
                  ("smp", "λ"): paper.AccelSMPPrinted, ("smp", "y"): paper.AccelSMP}  # fmt: skip
         method = names[self.family, self.off](ETA)
-        state = method.init(model, None, seed)
+        state = method.init(model.network, None, seed)
         constants = "printed" if self.step == CONTROL else self.step.split()[0]
         state.gain = STEPS[self.step] * gain(constants, model, self.blocks, ETA)
         if self.start == "p":
@@ -125,7 +125,7 @@ def model_of(kind: str, size: int, seed: int) -> Model:
 def piece(kind: str, size: int, seed: int, checks: tuple[int, ...]) -> Floats:
     """Costs on one graph: the two plain methods, then all readings, by iterate and check."""
     model = model_of(kind, size, seed)
-    evaluator = Evaluator(model)
+    evaluator = Evaluator(model.network)
     rows = []
     for family in FAMILIES:
         method = plain(family)

@@ -156,7 +156,7 @@ def test_lam_of_a_run_keeps_energies() -> None:
     lam = rng.normal(size=int(model.network.half_offset[-1]))
     plain, moved = (
         solve_exact(model.network),
-        solve_exact(model, lam=flat_lam(model.network, lam), dp_limit=0.0),
+        solve_exact(model.network, lam=flat_lam(model.network, lam), dp_limit=0.0),
     )
     assert moved.energy == pytest.approx(plain.energy, abs=1e-12)
     assert moved.lower_bound == pytest.approx(plain.energy, abs=1e-8)

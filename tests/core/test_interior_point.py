@@ -103,7 +103,7 @@ def solved(model):
             break
     nodes = method.nodes()
     nodes /= np.repeat(np.add.reduceat(nodes, model.network.node_offset[:-1]), model.num_labels)
-    return dual_bound(model.network, method.lam()), PrimalPoint(model, nodes).make().cost
+    return dual_bound(model.network, method.lam()), PrimalPoint(model.network, nodes).make().cost
 
 
 @given(models(families=PAIRWISE, hard=False))
@@ -129,7 +129,7 @@ def test_ends_at_the_optimum_of_random_graphs(n, labels, seed):
 @pytest.mark.parametrize("looks", [1, 2, 5])
 def test_a_deadline_leaves_the_state_unchanged(looks):
     model = MODELS[0]
-    method, straight = interior_point(model.network), interior_point(model)
+    method, straight = interior_point(model.network), interior_point(model.network)
     with pytest.raises(core.OutOfTime):
         method.step(stopping(looks))
     assert method.step()

@@ -41,7 +41,7 @@ def test_soft_message_equals_numpy(name, seed):
     out = np.empty(model.num_labels[side])
     scale = 1.0 + np.abs(a[np.isfinite(a)]).max(initial=0.0)
     for eta in ETAS:
-        core.message(layout(model), side, a, out, eta)
+        core.message(layout(model.network), side, a, out, eta)
         expected = soft_message(potential, 0, side, a, eta, len(out))
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-11 * (scale + 1 / eta))
 
@@ -51,7 +51,7 @@ def test_soft_message_equals_numpy(name, seed):
 def test_hard_message_equals_numpy(name, seed):
     model, potential, side, a = _random_case(name, seed)
     out = np.empty(model.num_labels[side])
-    core.message(layout(model), side, a, out, np.inf)
+    core.message(layout(model.network), side, a, out, np.inf)
     np.testing.assert_allclose(out, hard_message(potential, 0, side, a, len(out)), atol=1e-12)
 
 
@@ -65,7 +65,7 @@ def test_entries_are_the_table(name, seed):
     for x in range(table.shape[1]):
         a = np.full(table.shape[1], np.inf)
         a[x] = 0.0
-        core.message(layout(model), side, a, out, np.inf)
+        core.message(layout(model.network), side, a, out, np.inf)
         np.testing.assert_allclose(out, table[:, x], rtol=1e-15)
 
 
@@ -100,7 +100,7 @@ def test_soft_messages_of_many_labels_equal_numpy(seed, eta):
     potential, out = model.potentials[0], np.empty(len(a))
     eta = float(10.0**eta / potential.weights[0] / len(a) ** 2 * 50)
     expected = soft_message(potential, 0, 1, a, eta, len(a))
-    core.message(layout(model), 1, a, out, eta)
+    core.message(layout(model.network), 1, a, out, eta)
     np.testing.assert_allclose(out, expected, rtol=0, atol=3 * error + 1e-11 / eta)
 
 
@@ -108,7 +108,7 @@ def test_soft_messages_of_many_labels_equal_numpy(seed, eta):
 def test_hard_messages_of_many_labels_equal_numpy(seed):
     model, a, error = _many_labels(seed)
     out = np.empty(len(a))
-    core.message(layout(model), 1, a, out, np.inf)
+    core.message(layout(model.network), 1, a, out, np.inf)
     np.testing.assert_allclose(
         out, hard_message(model.potentials[0], 0, 1, a, len(a)), rtol=0, atol=error
     )
@@ -121,7 +121,7 @@ def test_bounds_of_many_labels_are_just_below_the_exact_minimum(seed):
     hard = hard_message(model.potentials[0], 0, 1, a, len(a))
     lam = np.concatenate([a, -hard + rng.choice([0.0, error]) * rng.normal(size=len(a))])
     found = np.empty(1)
-    core.edge_minima(layout(model), lam, found, 1)
+    core.edge_minima(layout(model.network), lam, found, 1)
     table = model.network.table(0) + lam[: len(a), None] + lam[len(a) :]
     near = np.argwhere(table <= table.min() + 10 * error)  # by rounding, one of them is least
     potential = model.potentials[0]
@@ -141,7 +141,7 @@ def test_messages_of_many_labels_from_what_is_no_number_are_numbers_or_infinite(
     for some in (slice(None), slice(3), slice(50, 60)):
         a, out = costs.copy(), np.full(len(costs), np.nan)
         a[some] = bad
-        core.message(layout(model), 1, a, out, eta)
+        core.message(layout(model.network), 1, a, out, eta)
         assert not np.isnan(out).any()
 
 

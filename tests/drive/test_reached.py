@@ -94,7 +94,7 @@ def test_another_file_at_the_path_is_left_alone(tmp_path):
 
 
 def test_values_set_aside_are_taken_once_and_only_if_better():
-    best, other = Best(Problem.plain(GRID.network)), Best(Problem.plain(GRID))
+    best, other = Best(Problem.plain(GRID.network)), Best(Problem.plain(GRID.network))
     labels = np.zeros(GRID.n, dtype=np.int64)
     other.offer_zero()
     other.offer_labels(labels)
@@ -109,7 +109,7 @@ def test_values_set_aside_are_taken_once_and_only_if_better():
 
 
 def test_a_stated_bound_is_proved_again_where_a_proof_is_recorded():
-    best, other = Best(Problem.plain(GRID.network)), Best(Problem.plain(GRID))
+    best, other = Best(Problem.plain(GRID.network)), Best(Problem.plain(GRID.network))
     other.offer_zero()
     other.offer_bound(Stated(value=other.bound + 1.0, nodes=3))
     best.set_aside(other.snapshot(), recorded=True)

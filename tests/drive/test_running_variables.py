@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.model.lowered_nodes import NO_RUNNING
 
 ROWS, COLUMNS, CHOSEN = 3, 4, 5
 N = ROWS * COLUMNS
@@ -89,7 +90,7 @@ def test_ranked_labellings_and_archives_show_the_grid(tmp_path) -> None:
 
 def test_running_variables_are_part_of_the_fingerprint() -> None:
     model = counted(0)
-    bare = model.network._with(running=softmap.model.structure.NO_RUNNING)
+    bare = model.network._with(running=NO_RUNNING)
     assert bare.fingerprint() != model.fingerprint()
 
 

@@ -48,7 +48,7 @@ def test_bounds_on_lambda_and_the_dual_error(model, seed):
     assert spreads(model, best).sum() <= rates.total_spread(s, eta)
     for name, blocks in (("emp", "edges"), ("smp", "stars")):
         algorithm = make(name, eta=eta)
-        state = algorithm.init(model, None, seed)
+        state = algorithm.init(model.network, None, seed)
         for _ in range(4):
             algorithm.step(state, 3)
             lam = state.current()
@@ -64,7 +64,7 @@ def test_the_projected_point_is_epsilon_optimal_after_fewer_updates(name, epsilo
     model = pair()
     s, blocks = theory.sizes(model), "stars" if name == "smp" else "edges"
     algorithm = make(name, eta=rates.eta_for(s, epsilon))
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     count = math.ceil(rates.standard_iterations(s, epsilon, blocks))
     assert count < theory.standard_iterations(s, epsilon, blocks) / 20
     algorithm.step(state, count)

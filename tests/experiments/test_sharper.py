@@ -113,7 +113,7 @@ def test_the_cost_of_a_point_at_small_regularised_error(model, blocks, seed):
 @pytest.mark.parametrize("blocks", ["edges", "stars"])
 def test_the_regularised_dual_is_the_smoothed_one_and_a_term(blocks):
     model, eta = triangle(), 2.0
-    smooth, dual = SmoothedDual(model, eta), RegularisedDual(model, eta, 0.01, blocks)
+    smooth, dual = SmoothedDual(model.network, eta), RegularisedDual(model, eta, 0.01, blocks)
     lam = random_lam(model, 0, 0.5)
     term = 0.01 * dual.weight * lam
     assert dual.value(lam) == pytest.approx(smooth.value(lam) + (term * lam).sum() / 2)
@@ -124,7 +124,7 @@ def test_the_regularised_dual_is_the_smoothed_one_and_a_term(blocks):
 @pytest.mark.parametrize("blocks", ["edges", "stars"])
 def test_a_stage_divides_the_expected_error_by_eight(blocks):
     model = triangle()
-    dual = RegularisedDual(model, 4.0, 1 / (2 * model.m) ** 2, blocks)
+    dual = RegularisedDual(model.network, 4.0, 1 / (2 * model.m) ** 2, blocks)
     lam = random_lam(model, 3, 2.0)
     least = least_value(dual)
     length = rates.stage_length(dual.delta)
@@ -137,7 +137,7 @@ def test_the_last_point_of_the_regularised_method_is_epsilon_optimal(blocks):
     model, epsilon = triangle(), 8.0
     s = theory.sizes(model)
     eta, delta = rates.eta_for(s, epsilon), rates.regularisation(s, epsilon, blocks)
-    dual = RegularisedDual(model, eta, delta, blocks)
+    dual = RegularisedDual(model.network, eta, delta, blocks)
     least = least_value(dual)
     lam = list(iterates(model, epsilon, blocks))[-1]
     assert dual.value(lam) - least <= delta**2 * rates.block_distance(s, eta, blocks) / 18
@@ -156,7 +156,7 @@ def test_settled_methods_are_epsilon_optimal_after_as_many_updates_as_proved(nam
     errors, slacks = [], []
     for seed in range(5):
         fast = make(f"accel-{name}", eta=eta)
-        state = fast.init(model, None, seed)
+        state = fast.init(model.network, None, seed)
         fast.step(state, half)
         lam = fast.propose(state).lam
         errors.append(dual.value(lam) - least)
@@ -196,7 +196,7 @@ def test_plain_methods_are_no_faster_on_a_chain_than_the_lower_bound(name, block
     times = np.linspace(0, 2 / rates.chain_decay(n, blocks), 12).astype(int)
     least = []
     for seed in range(8):
-        state, gaps = algorithm.init(model, None, seed), []
+        state, gaps = algorithm.init(model.network, None, seed), []
         for count in np.diff(times, prepend=0):
             algorithm.step(state, int(count))
             lam = state.current()

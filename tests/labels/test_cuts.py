@@ -49,7 +49,7 @@ def brute_force(model):
 def test_a_cut_solves_submodular_models_of_two_labels(seed, hard):
     model = random_binary(seed, hard=hard)
     best = brute_force(model)
-    labels, lam = solve_binary(model)
+    labels, lam = solve_binary(model.network)
     assert model.energy(labels) == pytest.approx(best, abs=1e-9)
     assert dual_bound(model, lam) == pytest.approx(best, abs=1e-8)
 

@@ -132,7 +132,7 @@ def test_clauses_learned_from_conflicts_exclude_no_labels():
     verdicts, conflicts = [], 0
     for seed in range(60):
         model = _tight_model(seed)
-        search = FeasibleSearch(HardConstraints.of(model))
+        search = FeasibleSearch(HardConstraints.of(model.network))
         search.run()
         left = np.ones(every.shape[1], dtype=bool)
         for scope, table in _tight_factors(seed):
@@ -155,7 +155,7 @@ def test_long_searches_agree_with_branch_and_bound():
     verdicts, conflicts = [], 0
     for seed in range(16):
         model = _tight_model(seed, n=30, d=5, share=0.13)
-        search = FeasibleSearch(HardConstraints.of(model))
+        search = FeasibleSearch(HardConstraints.of(model.network))
         search.run()
         assert search.found != solve_exact(model).infeasible
         if search.found:
@@ -252,7 +252,7 @@ def _pigeons(count, names=None):
 
 def test_pigeons_are_refuted_by_a_matching():
     with pytest.raises(softmap.InfeasibleModel, match="the pairs over variables a, b, c, d") as bad:
-        find_feasible(_pigeons(4, list("abcd")), None)
+        find_feasible(_pigeons(4, list("abcd")).network, None)
     assert [(c.kind, c.variables) for c in bad.value.constraints] == [("pairs", (0, 1, 2, 3))]
     assert bad.value.variable == 0
 
@@ -260,7 +260,7 @@ def test_pigeons_are_refuted_by_a_matching():
 def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept():
     few = FeasibilityNumbers(clique_edges=0)
     with pytest.raises(softmap.InfeasibleModel):
-        find_feasible(_pigeons(6), None, numbers=few)
+        find_feasible(_pigeons(6).network, None, numbers=few)
     assert find_feasible(_pigeons(12), None, conflicts=50, numbers=few) is None
     assert find_feasible(_pigeons(12), None, deadline=core.Deadline(0.0), numbers=few) is None
     assert infeasibility(_pigeons(12), core.Deadline(0.0), few).constraints == ()
@@ -272,7 +272,7 @@ def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept():
 
 
 def test_too_large_models_are_left_alone():
-    assert find_feasible(_pigeons(6), None, numbers=FeasibilityNumbers(entries=10)) is None
+    assert find_feasible(_pigeons(6).network, None, numbers=FeasibilityNumbers(entries=10)) is None
 
 
 def test_a_run_finds_colours_that_the_relaxation_does_not():
@@ -327,7 +327,7 @@ def test_constraints_that_arc_consistency_has_used_are_named_as_well():
 def test_the_error_survives_pickling():
     import pickle
 
-    error = infeasibility(_pigeons(4))
+    error = infeasibility(_pigeons(4).network)
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.variable, copy.constraints) == (
         str(error), error.variable, error.constraints,

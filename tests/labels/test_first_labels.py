@@ -52,7 +52,7 @@ def twin(model):
 @given(st.integers(0, 10**6))
 def test_labels_are_those_of_a_plain_implementation(seed):
     model = random_model(seed)
-    assert first_labels(model).tolist() == twin(model).tolist()
+    assert first_labels(model.network).tolist() == twin(model).tolist()
 
 
 @given(st.integers(0, 10**6))
@@ -67,7 +67,7 @@ def test_trees_numbered_from_their_root_are_solved(seed):
 @given(st.integers(0, 10**6))
 def test_hard_constraints_give_labels_too(seed):
     model = random_model(seed, hard=0.4)
-    labels = first_labels(model)
+    labels = first_labels(model.network)
     assert ((labels >= 0) & (labels < model.num_labels)).all()
 
 

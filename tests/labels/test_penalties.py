@@ -52,7 +52,7 @@ def _colouring(seed, count, colours, penalty):
 @given(seeds)
 def test_runs_on_penalties_keep_the_optimum_and_say_what_they_know(seed):
     model = _colouring(seed, 5, 3, 100.0)
-    assert dominating_penalty(model) == 100.0
+    assert dominating_penalty(model.network) == 100.0
     least, _ = brute_force(model)
     result = softmap.solve(model)
     assert result.energy == pytest.approx(least, abs=1e-9)

@@ -120,7 +120,7 @@ def test_the_mean_marginals_are_epsilon_optimal_after_K(epsilon):
     s = theory.sizes(model)
     eta = rates.eta_for(s, epsilon)
     algorithm = AccelSweeps(eta=eta, every=1)
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     algorithm.step(state, math.ceil(rates.sweep_iterations(s, algorithm.colours, epsilon)))
     dual = SmoothedDual(model, eta)
     cost = projected_cost(dual, algorithm.stars.lam(state.x), state.nodes, exact=True)

@@ -53,7 +53,7 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, hard):
         chains.undo_proposal(state)
         np.testing.assert_array_equal(state.msg[: len(back)], back)
         np.testing.assert_array_equal(proved.lam(), lam)
-        assert proved.bound <= exact_bound(model, lam)
+        assert proved.bound <= exact_bound(model.network, lam)
         assert proved.bound == pytest.approx(dual_bound(model, lam), rel=1e-12, abs=1e-12)
         chains.passes(state, 1, 20.0, momentum=True)  # λ is the same whenever it is made
         np.testing.assert_array_equal(proved.lam(), lam)
@@ -258,7 +258,7 @@ def test_a_price_is_that_of_the_coupling(name, seed, eta):
                 continue
             prices = []
             for nodes in (found.nodes, other_marginals(model, rng)):
-                plain = couple(model, nodes, kappa, eta)
+                plain = couple(model.network, nodes, kappa, eta)
                 prices.append((plain, found.point_cost and found.point_cost(nodes, whole=True)))
                 if found.point_cost:
                     assert found.point_cost(nodes, whole=False).cost == prices[-1][1].cost
@@ -306,7 +306,7 @@ def test_labels_are_those_of_lambda(name, seed):
             assert proved.labels is None
             continue
         order = decoding_order(model.network.graph, model.network.num_variables)
-        np.testing.assert_array_equal(proved.labels(), decode(model, proved.lam(), order))
+        np.testing.assert_array_equal(proved.labels(), decode(model.network, proved.lam(), order))
 
 
 @pytest.mark.threads

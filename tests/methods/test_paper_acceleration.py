@@ -104,7 +104,7 @@ def test_the_block_curvature_bounds_the_hessian(model):
 
 def test_unknown_constants_and_methods_are_refused(model):
     with pytest.raises(OptionError, match="sharp, lemma, printed"):
-        METHODS["accel-emp"](eta=1.0, constants="bold").init(model, None, 0)
+        METHODS["accel-emp"](eta=1.0, constants="bold").init(model.network, None, 0)
     with pytest.raises(OptionError, match="unknown method"):
         make("emp-accelerated", eta=1.0)
     with pytest.raises(OptionError, match="choose anneal or trws, or to compare with: emp, smp, "):
@@ -120,7 +120,7 @@ def test_unknown_constants_and_methods_are_refused(model):
 
 def test_theta_and_delta_satisfy_their_recursions(model):
     algorithm = make("accel-smp", eta=ETA)
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     delta, previous = 1.0, 1.0
     for k in range(500):
         assert delta == pytest.approx(previous**2)
@@ -140,7 +140,7 @@ def test_phi_keeps_its_quadratic_form(model, name, constants):
     dual, rng = SmoothedDual(model, ETA), np.random.default_rng(1)
     first = rng.normal(size=int(model.network.half_offset[-1]))
     probes = rng.normal(size=(4, len(first))) * 2
-    state, twin = algorithm.init(model, first, 9), twins.Xoshiro.seeded(9)
+    state, twin = algorithm.init(model.network, first, 9), twins.Xoshiro.seeded(9)
     curvature, to_model = _curvature(model, algorithm), star_order(model.network).to_model
     omega = dual.value(first)
     phi = omega + (curvature * (probes - first) ** 2).sum(axis=1) / 2
@@ -168,7 +168,7 @@ def _induction_step(model, algorithm, y):
     mean, bound = 0.0, value
     for block, p in _blocks(model.network, algorithm.blocks):
         at, new = reading.entries(model.network, block), y.copy()
-        new[at] = reading.ALGORITHMS[algorithm.name][0](model, y, algorithm.eta, block)
+        new[at] = reading.ALGORITHMS[algorithm.name][0](model.network, y, algorithm.eta, block)
         mean += p * dual.value(new)
         bound -= (nu[at] ** 2 / curvature[at]).sum() / (2 * p)
     return mean, bound
@@ -212,7 +212,7 @@ def test_the_mean_dual_error_stays_under_the_proved_rate(random_graph, name, con
     dual, checks, trials = SmoothedDual(model, ETA), np.arange(0, 241, 20), 40
     errors = np.zeros(len(checks))
     for seed in range(trials):
-        state = algorithm.init(model, None, seed)
+        state = algorithm.init(model.network, None, seed)
         for c in range(len(checks)):
             errors[c] += (dual.value(algorithm.propose(state).lam) - least) / trials
             algorithm.step(state, 20)
@@ -247,7 +247,9 @@ def test_the_mean_slack_of_the_returned_iterate(name):
 def test_warm_starts_begin_where_they_are_told(model, name):
     first = np.random.default_rng(2).normal(size=int(model.network.half_offset[-1]))
     algorithm = make(name, eta=ETA)
-    np.testing.assert_array_equal(algorithm.propose(algorithm.init(model, first, 0)).lam, first)
+    np.testing.assert_array_equal(
+        algorithm.propose(algorithm.init(model.network, first, 0)).lam, first
+    )
     printed = METHODS["accel-emp-printed"](eta=ETA)
-    np.testing.assert_array_equal(printed.propose(printed.init(model, first, 0)).lam, first)
+    np.testing.assert_array_equal(printed.propose(printed.init(model.network, first, 0)).lam, first)
     assert algorithm.rule in UpdateRule

@@ -20,7 +20,7 @@ PAPER = tuple(paper.ALGORITHMS)
 
 def _run(model, name, seed, chunks):
     algorithm = make(name, eta=50.0)
-    state = algorithm.init(model, None, seed)
+    state = algorithm.init(model.network, None, seed)
     for count in chunks:
         algorithm.step(state, count)
     return algorithm.propose(state).lam, state.work
@@ -106,4 +106,4 @@ def test_a_warm_start_is_itself_a_candidate():
     state = algorithm.init(model.network, lam, 0)
     algorithm.step(state, 50)
     proposed = algorithm.propose(state).lam
-    assert paper.slack(model.network, proposed, 5.0) <= paper.slack(model, lam, 5.0) + 1e-15
+    assert paper.slack(model.network, proposed, 5.0) <= paper.slack(model.network, lam, 5.0) + 1e-15

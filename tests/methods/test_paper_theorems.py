@@ -29,7 +29,7 @@ def test_the_projected_point_is_epsilon_optimal_after_K(name, epsilon):
     blocks = "stars" if "smp" in name else "edges"
     count = theory.accelerated_iterations if "accel" in name else theory.standard_iterations
     algorithm = make(name, eta=theory.eta_for(s, epsilon))
-    state = algorithm.init(model, None, 0)
+    state = algorithm.init(model.network, None, 0)
     algorithm.step(state, math.ceil(count(s, epsilon, blocks)))
     value = projected(model, algorithm.propose(state).lam, algorithm.eta)
     least = lp.solve(model).value

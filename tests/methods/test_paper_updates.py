@@ -32,7 +32,7 @@ def _allowed_lam(model, seed, scale=1.0):
 def _assert_follows_twin(name, model, eta, seed, updates=12):
     first = _allowed_lam(model, seed)
     algorithm = make(name, eta=eta)
-    state = algorithm.init(model, first, seed)
+    state = algorithm.init(model.network, first, seed)
     expected = paper.iterate(model, *paper.ALGORITHMS[name], eta, lam=first, seed=seed)
     for lam in itertools.islice(expected, 1, updates + 1):
         algorithm.step(state, 1)

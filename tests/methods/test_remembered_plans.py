@@ -37,7 +37,7 @@ def other_costs(model: Model, seed: int) -> Model:
 @pytest.mark.parametrize("make", [chain_schedule, colour_schedule])
 def test_a_remembered_plan_gives_the_same_schedule(make):
     first = grid(1)
-    make(first)
+    make(first.network)
     second = other_costs(first, 2)
     assert second.network.graph is first.network.graph
     found, expected = make(second), make(alone(second))
@@ -52,7 +52,7 @@ def test_potentials_that_are_tiled_in_another_way_get_another_plan():
     second = first.replace(potentials=grid(1, truncation=1.0).potentials)
     third = first.replace(potentials=[softmap.Potts(np.full(24, 0.5))])
     for model in (second, third):
-        found, expected = chain_schedule(model.network), chain_schedule(alone(model))
+        found, expected = chain_schedule(model.network), chain_schedule(alone(model).network)
         assert found.blocks is not kept.blocks
         np.testing.assert_array_equal(found.blocks, expected.blocks)
         np.testing.assert_array_equal(found.table, expected.table)

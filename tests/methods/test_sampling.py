@@ -56,7 +56,7 @@ def test_compiled_samples_are_those_taken_turn_by_turn(
 @pytest.mark.parametrize("kind", [Chains, Stars])
 def test_the_mean_weighs_samples_by_how_late_they_are(kind):
     model, eta, turns = potts_grid(4, 5, 3, seed=1), 5.0, 6
-    engine, plain = kind(model, 1), kind(model, 1)
+    engine, plain = kind(model.network, 1), kind(model.network, 1)
     state, alike = engine.start(None), plain.start(None)
     mean, nodes, weights = np.zeros(model.unary.size), [], []
     engine.sampled_passes(state, turns * SAMPLED, eta, Sampling(0, 0, np.inf, mean, RECENT))

@@ -131,7 +131,7 @@ def test_set_up_without_time_says_so():
 ], ids=["potts", "tables"])  # fmt: skip
 def test_an_answer_without_time_has_a_bound_and_no_point(model):
     method = Anneal()
-    state = method.init(model, None, 0)
+    state = method.init(model.network, None, 0)
     method.step(state, 30)
     late = core.Deadline(0.0)
     proposal = method.answer(state, Ask.EVERYTHING, late)

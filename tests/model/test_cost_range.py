@@ -132,7 +132,7 @@ def test_no_cost_becomes_infinite_by_scaling_and_no_bound_false():
         except ModelError:
             continue
         made += 1
-        inner = scaled(model)
+        inner = scaled(model.network)
         for mine, theirs in zip(model.network.tables(), inner.model.network.tables(), strict=True):
             assert np.array_equal(np.isinf(mine), np.isinf(theirs))
             large = np.isfinite(mine) & (np.abs(mine) >= 2.0**-1022)

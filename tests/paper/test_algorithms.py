@@ -47,7 +47,7 @@ def double():
 
 def test_marginals_slack_and_L_by_hand(pair):
     zero = np.zeros(4)
-    nodes, table = paper.primal(pair, zero, 1.0)
+    nodes, table = paper.primal(pair.network, zero, 1.0)
     np.testing.assert_allclose(nodes, [2 / 3, 1 / 3, 1 / 2, 1 / 2])
     np.testing.assert_allclose(table, [1 / 8, 1 / 8, 1 / 8, 5 / 8])
     np.testing.assert_allclose(paper.nu(pair, zero, 1.0, [0]), [1 / 4 - 2 / 3, 3 / 4 - 1 / 3])
@@ -60,7 +60,7 @@ def test_marginals_slack_and_L_by_hand(pair):
 
 def test_EMP_by_hand(pair):
     """λ' = (1/2) log(S / μ) = (1/2) (log((1/4) / (2/3)), log((3/4) / (1/3)))."""
-    new = paper.emp(pair, np.zeros(4), 1.0, [0])
+    new = paper.emp(pair.network, np.zeros(4), 1.0, [0])
     np.testing.assert_allclose(new, [log(3 / 8) / 2, log(9 / 4) / 2])
     # now μ_0 ∝ (√(3/8), 3/4), and S ∝ (2 / √(3/8), 6 / (3/2)): the same up to a factor of 16/3
     after = np.array([*new, 0.0, 0.0])
@@ -75,13 +75,13 @@ def test_EMP_by_hand(pair):
 
 def test_EMP_at_another_eta_by_hand(pair):
     """At η = 2 all factors are squared: μ = (4/5, 1/5), S = (2/28, 26/28), λ' = log(S/μ) / 4."""
-    new = paper.emp(pair, np.zeros(4), 2.0, [0])
+    new = paper.emp(pair.network, np.zeros(4), 2.0, [0])
     np.testing.assert_allclose(new, [log(2 / 28 / (4 / 5)) / 4, log(26 / 28 / (1 / 5)) / 4])
 
 
 def test_SMP_by_hand(pair, double):
     """λ'_e = log S_e - log(μ Π S) / (|N| + 1); with one edge that is EMP."""
-    alone = paper.smp(pair, np.zeros(4), 1.0, [0])
+    alone = paper.smp(pair.network, np.zeros(4), 1.0, [0])
     np.testing.assert_allclose(alone, [log(3 / 8) / 2, log(9 / 4) / 2])
     # μ S S' = (2/3 · 1/4 · 1/2, 1/3 · 3/4 · 1/2) = (1/12, 1/8), with the cube root of 1/8 = 1/2
     new = paper.smp(double, np.zeros(8), 1.0, [0, 2])
@@ -92,7 +92,7 @@ def test_SMP_by_hand(pair, double):
 
 def test_BCD_by_hand(pair):
     """ν / η with μ = (4/5, 1/5) and S = (2/28, 26/28) at η = 2."""
-    new = paper.bcd(pair, np.zeros(4), 2.0, [0])
+    new = paper.bcd(pair.network, np.zeros(4), 2.0, [0])
     np.testing.assert_allclose(new, [(2 / 28 - 4 / 5) / 2, (26 / 28 - 1 / 5) / 2])
 
 
@@ -101,7 +101,7 @@ def test_the_first_accelerated_updates_by_hand(pair):
     golden = (math.sqrt(5) - 1) / 2
     blocks, start = [[0]], paper.Point(np.zeros(4), np.zeros(4), 1.0)
     path = algorithms.accelerated(
-        pair, paper.emp, 1.0, blocks, [0, 0], start, np.array([1 / 2]), printed=True
+        pair.network, paper.emp, 1.0, blocks, [0, 0], start, np.array([1 / 2]), printed=True
     )
     lam, v, theta = next(path)
     assert theta == pytest.approx(golden)

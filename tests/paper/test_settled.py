@@ -22,7 +22,7 @@ def test_the_first_updates_have_momentum_and_the_last_are_plain(kind):
     for count in (3, 150, 40, 7):  # the third step changes over, at update 180
         method.step(state, count)
     fast = kind(ETA)
-    first = fast.init(MODEL, None, 7)
+    first = fast.init(MODEL.network, None, 7)
     fast.step(first, 180)
     plain = plain_method(fast)
     second = plain.init(MODEL.network, fast.propose(first).lam, 0)

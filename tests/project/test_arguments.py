@@ -295,7 +295,13 @@ CALLS["verify"] = softmap.verify, {"result": RESULT, "model": TREE}
 CALLS |= {
     "soft_map": (
         softmap.soft_map,
-        {"unary": np.zeros((2, 2)), "pairwise": TABLES, "edges": EDGE, "eta": 1.0, "tol": 1e-9},
+        {
+            "unary": np.zeros((2, 2)),
+            "pairwise": TABLES,
+            "edges": EDGE,
+            "eta": 1.0,
+            "tolerance": 1e-9,
+        },
     ),
     "exact_marginals": (softmap.exact_marginals, {"model": TREE, "eta": 1.0, "entries": 99}),
     "log_partition_bounds": (

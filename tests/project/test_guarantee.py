@@ -46,7 +46,7 @@ def whatever_stops_a_run(case):
     case.below(case.lp, result.primal)
     if np.isfinite(result.primal):
         nodes = result.node_marginals
-        sums = np.add.reduceat(nodes, case.model.node_offset[:-1])
+        sums = np.add.reduceat(nodes, case.model.network.node_offset[:-1])
         assert np.allclose(sums, 1.0, atol=1e-9)
         assert (nodes >= -1e-12).all()
 

@@ -25,7 +25,7 @@ PHOTO = np.zeros((4, 6))
         (lambda: softmap.solve(MODEL, n_jobs=1), "did you mean 'threads'"),
         (lambda: softmap.solve(MODEL, evidence={0: 1}), "model.condition"),
         (lambda: softmap.solve(MODEL, temperature=2.0), "eta = 1 / temperature"),
-        (lambda: softmap.segment(PHOTO, k=3), r"segment\(\) .*did you mean 'labels'"),
+        (lambda: softmap.segment(PHOTO, k=3), r"segment\(\) .*did you mean 'num_labels'"),
         (lambda: softmap.segment(PHOTO, scribbles=PHOTO), "did you mean 'markers'"),
         (lambda: softmap.denoise(PHOTO, sigma=3), r"denoise\(\) .*did you mean 'noise'"),
         (lambda: softmap.stereo(PHOTO, PHOTO, max_disparity=3), "did you mean 'disparities'"),
@@ -59,7 +59,7 @@ def test_options_of_many_models_are_answered_too():
         (transport, "barycenter", "multimarginal"),
         (MODEL, "Solve", r"softmap.solve\(model\)"),
         (MODEL, "n_labels", "use num_labels"),
-        (MODEL, "nodeoffset", "did you mean 'node_offset'"),
+        (MODEL, "num_lables", "did you mean 'num_labels'"),
         (MODEL, "nonsense", "'Model' object has no attribute 'nonsense'$"),
         (softmap.solve(MODEL), "cost", "use energy"),
         (softmap.solve(MODEL), "to_dict", r"use as_dict\(\)"),
@@ -230,7 +230,7 @@ def test_a_file_that_is_no_model_says_what_it_is_for(content, said, tmp_path):
 
 
 def test_markers_at_every_pixel_are_refused():
-    with pytest.raises(softmap.ModelError, match="expected -1 at pixels that are not known"):
+    with pytest.raises(softmap.ModelError, match="expected -1 where it is not known"):
         softmap.segment(PHOTO, 2, markers=np.zeros(PHOTO.shape, int))
 
 

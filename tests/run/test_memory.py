@@ -83,7 +83,7 @@ def test_a_limit_is_kept_in_all_stages(shape):
 
 def test_more_pixels_need_more():
     small, large = (softmap.generators.potts_grid(n, n, 4, seed=0) for n in (40, 80))
-    assert 3.9 < memory_needed(large.network) / memory_needed(small) < 4.3
+    assert 3.9 < memory_needed(large.network) / memory_needed(small.network) < 4.3
 
 
 def _complete(nodes: int, labels: int) -> softmap.Model:

@@ -31,7 +31,7 @@ BESIDE = Line(Place.BESIDE, "support.toy_room.sums:LeastSums")
 
 
 def optimum(model: softmap.Model) -> float:
-    ranges = [range(int(d)) for d in model.num_labels[: model.num_visible]]
+    ranges = [range(int(d)) for d in model.num_labels[: model.network.num_visible]]
     return float(np.min(model.energy(np.array(list(itertools.product(*ranges))))))
 
 

@@ -164,7 +164,7 @@ def test_altered_multipliers_prove_nothing_above_the_optimum(weak):
         which = altered[int(rng.integers(1, 4))]
         which[rng.integers(len(which))] += int(rng.integers(-3, 4)) << int(rng.integers(0, 50))
         try:
-            assert assignment_bound(weak.model, *altered) <= best
+            assert assignment_bound(weak.model.network, *altered) <= best
         except Rejected:
             rejected += 1
     assert 0 < rejected < 60
@@ -181,7 +181,7 @@ def test_the_checker_names_what_is_wrong(weak):
     }
     for message, arrays in wrong.items():
         with pytest.raises(Rejected, match=message):
-            assignment_bound(weak.model, *arrays)
+            assignment_bound(weak.model.network, *arrays)
     free = softmap.Model.from_factors([7] * 7, [((0, 1), np.zeros((7, 7)))])
     with pytest.raises(Rejected, match="same label"):
         assignment_bound(free.network, shape, 0 * rows, 0 * columns, labels)
@@ -555,7 +555,7 @@ def test_a_symmetry_that_changes_a_cost_is_rejected(weak):
     shape, *multipliers = given_arrays(weak)
     swapped = [1, 0, 2, 3, 4, 5, 6]
     with pytest.raises(Rejected, match="changes a cost"):
-        PermutationTree(weak.model, Limits(), np.array([*shape, 0, *swapped]))
+        PermutationTree(weak.model.network, Limits(), np.array([*shape, 0, *swapped]))
     with pytest.raises(Rejected, match="no permutation"):
         PermutationTree(weak.model, Limits(), np.array([*shape, 0, *[0] * 7]))
     assert len(multipliers) == 3

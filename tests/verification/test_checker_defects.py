@@ -318,7 +318,7 @@ def test_the_numbers_of_a_record_count_together_and_are_free_behind_it(tmp_path)
 
 def test_tables_count_until_their_search_ends():
     """A thousand eliminations left a thousand tables, none of which was too large."""
-    flat, effort = flat_model(star(10, 4)), Limits()
+    flat, effort = flat_model(star(10, 4).network), Limits()
     for _ in range(3):
         log = SearchLog(flat, 0, effort)
         log.step("load", [(1, 0, 1 << 40)])

@@ -217,7 +217,7 @@ class Named:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.model = logical_model(rng)
-        flat = flat_model(self.model)
+        flat = flat_model(self.model.network)
         self.sizes = [len(costs) for costs in flat.unary]
         self.tables = [((i,), c) for i, c in enumerate(flat.unary)] + flat.factors
         order = rng.permutation(len(self.sizes)).tolist()

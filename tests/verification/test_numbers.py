@@ -32,7 +32,8 @@ from softmap.verification.integers import (
     flat_piece,
     lower_tables,
 )
-from softmap.verification.records import BY_NUMBER, Records, Rejected, mapped
+from softmap.verification.records import Records, Rejected, mapped
+from softmap.verification.table import RECORDS
 
 INF = math.inf
 
@@ -363,7 +364,7 @@ def widths(records: bytes) -> Iterator[tuple[int, int]]:
     """The width in bytes of each array, and the smallest one that holds its numbers."""
     at = 0
     while at < len(records):
-        _, arrays = BY_NUMBER[records[at]]
+        arrays = RECORDS[records[at]].arrays
         at += 1
         for _ in range(arrays):
             count, width, at = records[at] >> 2, 1 << (records[at] & 3), at + 1

@@ -283,7 +283,7 @@ def test_a_forbidden_labelling_has_infinite_energy():
 
 
 def test_a_bound_above_that_of_lam_is_false(loose):
-    found = dual_proves(loose.model, loose.lam, loose.lp_bound)
+    found = dual_proves(loose.model.network, loose.lam, loose.lp_bound)
     assert found.proved
     exact = exact_bound(loose.model, loose.lam)
     for steps in range(-3, 4):
@@ -297,7 +297,7 @@ def test_a_bound_above_that_of_lam_is_false(loose):
 
 def test_a_bound_far_below_that_of_lam_is_false(loose):
     assert verdict(loose, "LP bound", lp_bound=loose.lp_bound - 1e-3) is FALSE
-    size = dual_proves(loose.model, loose.lam, loose.lp_bound).size
+    size = dual_proves(loose.model.network, loose.lam, loose.lp_bound).size
     within = loose.lp_bound - 0.5 * ALLOWED.rounding * size
     assert verdict(loose, "LP bound", lp_bound=within) is CHECKED
     beyond = loose.lp_bound - 2.0 * ALLOWED.rounding * size
@@ -306,7 +306,7 @@ def test_a_bound_far_below_that_of_lam_is_false(loose):
 
 
 def test_bounds_of_large_models_may_be_summed_in_single_precision(loose, monkeypatch):
-    size = dual_proves(loose.model, loose.lam, loose.lp_bound).size
+    size = dual_proves(loose.model.network, loose.lam, loose.lp_bound).size
     low = loose.lp_bound - 0.5 * ALLOWED.single * size
     for large, expected in ((loose.model.m, FALSE), (loose.model.m - 1, CHECKED)):
         monkeypatch.setattr(relaxed, "ALLOWED", dataclasses.replace(ALLOWED, large=large))
@@ -320,7 +320,7 @@ def test_a_lam_of_another_size_or_not_finite_is_false(loose):
 
 
 def test_a_primal_value_is_that_of_its_point(loose):
-    found = membership(loose.model, loose.node_marginals, loose.edge_marginals)
+    found = membership(loose.model.network, loose.node_marginals, loose.edge_marginals)
     slack = ALLOWED.rounding * found.size
     assert verdict(loose, "primal") is CHECKED
     for sign in (-1, 1):
@@ -331,7 +331,7 @@ def test_a_primal_value_is_that_of_its_point(loose):
 
 def test_a_primal_value_may_be_the_bound_that_it_rounds_to(loose):
     """A cost below the bound is replaced by it, as far as points may be infeasible."""
-    found = membership(loose.model, loose.node_marginals, loose.edge_marginals)
+    found = membership(loose.model.network, loose.node_marginals, loose.edge_marginals)
     for factor, expected in ((0.5, CHECKED), (3.0, FALSE)):
         value = found.cost + factor * ALLOWED.feasible * found.size
         assert verdict(loose, "primal", primal=value, lp_bound=value) is expected
@@ -346,7 +346,7 @@ def test_a_point_outside_of_the_polytope_is_false(loose):
         changed = nodes.copy()
         changed[0] += off * ALLOWED.feasible
         point = dataclasses.replace(loose.point, nodes=changed, labels=None)
-        found = membership(loose.model, changed, loose.edge_marginals)
+        found = membership(loose.model.network, changed, loose.edge_marginals)
         assert (found.outside > ALLOWED.feasible) is (expected is FALSE)
         near = {"primal": found.cost, "point": point}
         assert verdict(loose, "primal", **near) is expected
@@ -357,7 +357,7 @@ def gaps(result, **fields) -> Verdict:
 
 
 def test_the_order_of_bounds_and_costs(loose):
-    size = math.fsum(map(abs, energy_terms(loose.model, loose.labels))) + abs(loose.bound)
+    size = math.fsum(map(abs, energy_terms(loose.model.network, loose.labels))) + abs(loose.bound)
     slack = ALLOWED.feasible * size
     assert gaps(loose) is CHECKED
     above = loose.energy + 0.5 * slack
@@ -449,7 +449,7 @@ def test_the_last_row_of_a_trace_is_the_result(loose):
     assert trace(loose, seconds=loose.seconds) is CHECKED
     assert trace(loose, seconds=loose.seconds + 1.0) is FALSE
     assert verdict(loose, "trace", trace=Trace([])) is FALSE
-    near = 2.0**-42 * largest_cost(loose.model)
+    near = 2.0**-42 * largest_cost(loose.model.network)
     assert trace(loose, primal=row.primal - near) is CHECKED
     assert trace(loose, primal=row.primal - 1e3 * near) is FALSE
 
@@ -457,7 +457,7 @@ def test_the_last_row_of_a_trace_is_the_result(loose):
 def test_the_last_primal_value_is_that_of_the_result_up_to_rounding(loose):
     """Up to the digits of the largest cost and of the constant, or to its own."""
     model = loose.model.replace(constant=100.0)
-    digits = ALLOWED.rounding * (largest_cost(model) + 100.0)
+    digits = ALLOWED.rounding * (largest_cost(model.network) + 100.0)
 
     def last(before: float, stated: float) -> Verdict:
         row = dataclasses.replace(loose.trace[-1], primal=before)

@@ -399,7 +399,7 @@ def _solved(
     import softmap
 
     if (states := options.pop("initial_states", None)) is not None:
-        options["labels"] = converted.labels(_first(states))
+        options["initial"] = converted.labels(_first(states))
     reads = count("num_reads", options.pop("num_reads", None) or 1, 1)
     if reads > 1:
         return _best(converted, reads, options)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from softmap.errors import FormatError
-from softmap.model import Network
+from softmap.model import Model, Network
 from softmap.verification.conclusion import Conclusion, What, exact_energy
 from softmap.verification.integers import Given
 from softmap.verification.limit import Limits
@@ -51,14 +51,14 @@ class Checked(NamedTuple):
         return bound == -math.inf or (math.isfinite(bound) and self.bound >= bound)
 
 
-def check_proof(path: str | Path, model: Network, effort: float = 1.0) -> Checked:
+def check_proof(path: str | Path, model: Model | Network, effort: float = 1.0) -> Checked:
     """Repeat every step of a proof file, and return the bound that it proves.
 
     Parameters
     ----------
     path : str or Path
         The proof file.
-    model : Network
+    model : Model or Network
         The model that the proof refers to.
     effort : float, default 1
         Multiplies the limits of the check: on tables, work and memory (docs/proofs.md).
@@ -71,17 +71,18 @@ def check_proof(path: str | Path, model: Network, effort: float = 1.0) -> Checke
         The file is damaged, belongs to another model, or contains an invalid step. The message
         names the record.
     """
+    network = model.network
     path = Path(path)
     with mapped(path) as data:
         header, begin = read_header(data, path)
-        if header.get("model") != model.fingerprint():
+        if header.get("model") != network.fingerprint():
             raise FormatError("this proof is about another model", path)
-        limits = Limits(effort, len(data), model.unary.size + int(model.edge_offset[-1]))
+        limits = Limits(effort, len(data), network.unary.size + int(network.edge_offset[-1]))
         data, begin = unpacked(data, begin, header, path, limits)
         exponent = header.get("exponent")
         if not isinstance(exponent, int) or abs(exponent) > 5000:
             raise FormatError("the exponent of the costs is outside -5000..5000", path)
-        checker = Checker(model, exponent, limits)
+        checker = Checker(network, exponent, limits)
         records = Records(data, begin, limits)
         try:
             for name, arrays in records:
@@ -109,7 +110,7 @@ class Checker:
 
     Parameters
     ----------
-    model : Network
+    model : Model or Network
         The model that the proof refers to.
     exponent : int
         The solver multiplied all costs by 2**exponent.

@@ -65,7 +65,7 @@ def test_what_single_precision_cannot_hold_is_solved_apart(place):
         unary = size * rng.random((12, 3))
         unary[0, 0] += least
         models.append(softmap.Model(unary, edges, softmap.Potts(size * rng.random(len(edges)))))
-    found = [chosen for chosen, _ in buckets(models)]
+    found = [chosen for chosen, _ in buckets(models.network)]
     assert found == [[0, 2]]
     for model, result in zip(
         models, softmap.solve_batch(models, backend="cuda", goal="lp", lp_gap=1e-4), strict=True
@@ -116,4 +116,4 @@ def test_scales_of_all_models_are_those_of_each():
 
     models = several()[:5]
     found = _scales(models, joined(models))
-    assert found == pytest.approx([cost_scale(model) for model in models])
+    assert found == pytest.approx([cost_scale(model.network) for model in models])

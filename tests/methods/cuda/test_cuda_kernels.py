@@ -153,7 +153,7 @@ def test_a_look_is_what_the_judge_of_the_host_finds(name, dtype):
         engine.arena.lam(engine.messages.msg, Lam.COUPLINGS),
         engine.arena.by_node(engine.points.mu),
     )
-    priced = couple(model, mu, kappa, 8.0)
+    priced = couple(model.network, mu, kappa, 8.0)
     size = 1.0 + abs(priced.cost)
     assert found.primals[0] == pytest.approx(priced.cost, abs=1e-12 * size)
     assert found.edge_entropy == pytest.approx(priced.entropy, abs=1e-10 * size)
@@ -265,7 +265,7 @@ def test_grids_go_by_cyclic_diagonals_and_other_graphs_in_order():
 
 
 def test_what_the_device_cannot_price_is_left_to_the_host():
-    assert judged_on_device(shaped("potts"))
+    assert judged_on_device(shaped("potts").network)
     assert not judged_on_device(softmap.generators.ragged_constrained(12, seed=1).network)
 
 

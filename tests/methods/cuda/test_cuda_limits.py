@@ -183,7 +183,7 @@ def test_two_runs_at_once_share_what_is_compiled(compiled):
 def test_passes_end_at_a_deadline_while_their_kernels_are_compiled(compiled):
     gate = compiled(Gate(holds=lambda name: "true, 2, true" in name))
     method, model = CudaAnneal(), truncated()
-    state = method.init(model, None, 0)
+    state = method.init(model.network, None, 0)
     method.step(state, 5)
     state.eta *= 1e9  # where messages have the formula that is still compiled
     method.step(state, 5, stopping(3))
@@ -210,7 +210,7 @@ def test_set_up_that_nobody_waits_for_ends_at_its_next_step(host, monkeypatch):
     plain = Arena._uploaded
     monkeypatch.setattr(Arena, "_uploaded", lambda *given: begun.append(1) or plain(*given))
     with pytest.raises(core.OutOfTime):
-        Arena(potts(), host, "float32", deadline=stopping(2))  # after the tiles
+        Arena(potts().network, host, "float32", deadline=stopping(2))  # after the tiles
     assert not begun
 
 

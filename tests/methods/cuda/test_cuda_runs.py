@@ -46,7 +46,7 @@ def test_the_lp_is_solved_as_on_the_processor(name, dtype, place):
 def test_passes_stop_at_a_deadline_between_launches(place):
     model = GRIDS["potts"]()
     method, other = CudaAnneal(), CudaAnneal()
-    state, whole = method.init(model.network, None, 0), other.init(model, None, 0)
+    state, whole = method.init(model.network, None, 0), other.init(model.network, None, 0)
     deadline = stopping(4)  # the fourth look of `step`, before a pass
     method.step(state, 1000, deadline)
     assert 0 < state.passes < 1000

@@ -40,7 +40,7 @@ def random_beliefs(model, seed, sharpness=1.0):
 @settings(max_examples=20)
 @given(st.integers(0, 10_000), st.floats(0.0, 30.0))
 def test_any_beliefs_lead_to_a_point_of_the_tightened_polytope(seed, sharpness):
-    tight = build(small_model(seed), SCOPES)
+    tight = build(small_model(seed).network, SCOPES)
     nodes = agreeing(tight, random_beliefs(tight.model, seed, sharpness))
     edges = polytope.transport(tight.model, nodes)
     assert violation(tight.model, nodes, edges).max < 1e-9
@@ -55,7 +55,7 @@ def test_any_beliefs_lead_to_a_point_of_the_tightened_polytope(seed, sharpness):
 @given(st.integers(0, 10_000))
 def test_what_agrees_already_stays_as_it_is(seed):
     model = small_model(2 * seed)
-    tight = build(model, SCOPES)
+    tight = build(model.network, SCOPES)
     variables = random_beliefs(model, seed)
     nodes = _Links(tight).product(variables)
     assert agreeing(tight, nodes) == pytest.approx(nodes, abs=1e-12)
@@ -117,7 +117,7 @@ def test_next_to_hard_constraints_the_point_is_the_labelling():
     unary[0][0] = np.inf
     hard = model.replace(unary=np.concatenate(unary))
     labels = np.array([1, 0, 0, 0, 0])
-    tight = build(hard, SCOPES)
+    tight = build(hard.network, SCOPES)
     lam = np.zeros(int(tight.model.half_offset[-1]))
     beliefs = ClusterBeliefs(random_beliefs(tight.model, 1), lam, 1.0)
     assert agreeing(tight, beliefs.nodes) is None

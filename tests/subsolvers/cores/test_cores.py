@@ -27,7 +27,7 @@ def test_the_optimum_is_that_of_enumeration_and_no_bound_exceeds_it(seed, confli
         model = logical_model(rng)
     except softmap.InfeasibleModel:
         return
-    optimum, search = least_cost(model), CoreGuided(model)
+    optimum, search = least_cost(model), CoreGuided(model.network)
     counts = model.network.num_labels[: model.network.num_visible]
     known = model.energy(rng.integers(0, counts)) if told else math.inf
     slack = 1e-12 * max(1.0, abs(optimum)) if math.isfinite(optimum) else 0.0
@@ -50,7 +50,7 @@ def test_a_search_that_is_stopped_goes_on():
     factors += [softmap.Or(scope, signs) for scope, signs in clauses[:90]]
     factors += [softmap.Or(scope, signs, 2.0) for scope, signs in clauses[90:]]
     model = Model.from_factors([2] * 30, factors)
-    whole, parts = CoreGuided(model.network), CoreGuided(model)
+    whole, parts = CoreGuided(model.network), CoreGuided(model.network)
     expected = model.energy(whole.run())
     stops = 0
     while not parts.done:

@@ -25,7 +25,7 @@ def opened(model, labels=None, **options):
     best = Best(problem)
     if labels is not None:
         best.offer_labels(labels)
-    given = Options(labels=labels, **{"time_limit": 100.0} | options)
+    given = Options(initial=labels, **{"time_limit": 100.0} | options)
     if not suits(Expand, problem, given):
         return None, False, best
     return Expand(problem, given)(best, Share(Budget(), time.perf_counter() + 100.0)), True, best

@@ -13,8 +13,8 @@ import softmap
 from softmap import generators, iterate, solve
 from softmap.drive import checkpoint
 from softmap.errors import CheckpointError
+from softmap.io import store
 from softmap.methods.policy import Checks
-from softmap.run import archive
 from softmap.subsolvers.passes.decode import Background, Decode
 from softmap.subsolvers.passes.pass_numbers import PassNumbers
 from softmap.subsolvers.search.search_numbers import SearchNumbers
@@ -101,7 +101,7 @@ def test_what_is_awaited_is_part_of_a_checkpoint(monkeypatch, tmp_path):
             break
     next(stopped)  # which stores it after the check at 80 passes
     stopped.close()
-    _, arrays = archive.read_archive(path, "checkpoint", checkpoint.VERSION, CheckpointError)
+    _, arrays = store.read_archive(path, "checkpoint", checkpoint.VERSION, CheckpointError)
     assert "subsolver/Decode/pending" in arrays
     resumed = softmap.resume(path, MODEL, threads=2, max_work=OPTIONS["max_work"])
     assert numbers(resumed.trace.rows) == numbers(whole.trace.rows)

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from softmap import METHODS, Model, Status, Tables, core, generators, iterate, lp, solve
+from softmap import METHODS, Model, Status, Tables, core, generators, iterate, lp, paper, solve
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.relaxation.bounds import dual_bound
@@ -137,7 +137,7 @@ def test_every_kind_of_check_has_labels_to_show(method, limit):
     """A run on a busy machine lost its labels where a method proposes λ alone (trial 5039445)."""
     model = generators.erdos_renyi(10, 3, seed=1)
     eta = None if METHODS[method].sweeping else 20.0
-    found = solve(model, method=method, eta=eta, goal="lp", max_work=480, time_limit=limit)
+    found = paper.solve(model, method=method, eta=eta, goal="lp", max_work=480, time_limit=limit)
     assert found.energy == model.energy(found.labels)
     assert -math.inf < found.bound <= found.energy
 

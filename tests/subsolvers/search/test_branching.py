@@ -24,7 +24,9 @@ def test_the_optimum_is_that_of_brute_force(model, seed):
         0, model.network.num_labels[: model.network.num_variables]
     )
     known = labels if np.isfinite(model.energy(labels)) else None
-    found = ExactSearch(model, incumbent=known, presolve=False, ascent=False, dp_limit=0.0).run()
+    found = ExactSearch(
+        model.network, incumbent=known, presolve=False, ascent=False, dp_limit=0.0
+    ).run()
     assert found.complete
     if not np.isfinite(least):
         assert found.infeasible
@@ -36,7 +38,7 @@ def test_the_optimum_is_that_of_brute_force(model, seed):
 @given(models(), st.integers(1, 3))
 def test_short_slices_end(model, backtracks):
     """Also if a slice ends before the root of a component has been propagated."""
-    search = ExactSearch(model, presolve=False, ascent=False, dp_limit=0.0)
+    search = ExactSearch(model.network, presolve=False, ascent=False, dp_limit=0.0)
     search.run(backtrack_limit=backtracks)
     for _ in range(1000):
         # more than a first probe takes

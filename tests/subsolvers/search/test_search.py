@@ -43,7 +43,7 @@ def _press(after: float) -> threading.Timer:
 def test_ctrl_c_ends_a_long_slice_of_the_search():
     model = _endless()
     best = begun(model, np.zeros(model.network.half_size), np.zeros(model.n, int))
-    problem = Problem.plain(model, threads=4)
+    problem = Problem.plain(model.network, threads=4)
     with Interrupts() as interrupts:
         budget = Budget(time_limit=100.0, interrupts=interrupts)
         began, timer = time.perf_counter(), _press(1.0)
@@ -56,7 +56,7 @@ def test_ctrl_c_ends_a_long_slice_of_the_search():
 
 
 def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
-    search = ExactSearch(_endless(), dp_limit=0.0, threads=4, split_work=0)
+    search = ExactSearch(_endless().network, dp_limit=0.0, threads=4, split_work=0)
     before = search.run(backtrack_limit=200)
     timer = _press(0.5)
     with pytest.raises(KeyboardInterrupt):
@@ -69,7 +69,7 @@ def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
 
 def test_memory_limits_the_number_of_threads():
     model, numbers = _endless(), SearchNumbers()
-    assert search_threads(model, 8, 1e12, numbers)[0] == 8
+    assert search_threads(model.network, 8, 1e12, numbers)[0] == 8
     assert search_threads(model, 8, 0.0, numbers) == (1, 0.0)
     threads, memory = search_threads(model, 8, 3e6, numbers)
     assert 1 < threads < 8
@@ -89,7 +89,7 @@ def test_with_a_time_limit_the_first_search_follows_the_first_check(seconds):
     """From λ of more passes it takes fewer nodes, but it ends many runs before these passes."""
     model, numbers = _endless(), SearchNumbers()
     best = begun(model, np.zeros(model.network.half_size), np.zeros(model.n, int))
-    search = Search(Problem.plain(model), Options(time_limit=seconds))
+    search = Search(Problem.plain(model.network), Options(time_limit=seconds))
     assert not search.narrow  # else it comes early in any case
     urgent = [done for done in range(1, 40) if planned(search, best, _seen(done)).urgent]
     assert urgent[0] == (numbers.first_counted if seconds is None else numbers.first_timed)

@@ -154,7 +154,7 @@ def test_positive_parts_above_the_threshold_have_the_given_sum():
 
 
 def test_steps_count_if_the_deadline_passes_and_nothing_starts_at_the_end():
-    form = IndicatorForm.of(complete(5, 3, 1))
+    form = IndicatorForm.of(complete(5, 3, 1).network)
     whole, parts = (SquareBound(form, logged=False, steps=SquareSteps()) for _ in range(2))
     whole.relax(4, FOREVER, FOREVER)
     end = core.Deadline(math.inf)
@@ -174,7 +174,7 @@ def test_steps_count_if_the_deadline_passes_and_nothing_starts_at_the_end():
 
 
 def test_a_step_that_the_end_interrupts_changes_nothing():
-    form = IndicatorForm.of(complete(5, 3, 1))
+    form = IndicatorForm.of(complete(5, 3, 1).network)
     whole, parts = (SquareBound(form, logged=False, steps=SquareSteps()) for _ in range(2))
     whole.relax(4, FOREVER, FOREVER)
     interrupted = 0
