@@ -75,7 +75,7 @@ class Reading:
         method = names[self.family, self.off](ETA)
         state = method.init(model.network, None, seed)
         constants = "printed" if self.step == CONTROL else self.step.split()[0]
-        state.gain = STEPS[self.step] * gain(constants, model, self.blocks, ETA)
+        state.gain = STEPS[self.step] * gain(constants, model.network, self.blocks, ETA)
         if self.start == "p":
             size = model.network.graph.degree.min() if self.blocks is Blocks.STARS else 1
             state.theta = max(1, int(size)) / max(2 * model.m, 1)
@@ -129,7 +129,9 @@ def piece(kind: str, size: int, seed: int, checks: tuple[int, ...]) -> Floats:
     rows = []
     for family in FAMILIES:
         method = plain(family)
-        rows.append(run(method, method.init(model, None, trial_seed(0, seed)), evaluator, checks))
+        rows.append(
+            run(method, method.init(model.network, None, trial_seed(0, seed)), evaluator, checks)
+        )
     for reading in readings():
         rows.append(run(*reading.begin(model, trial_seed(0, seed)), evaluator, checks))
     return np.array(rows).transpose(0, 2, 1)

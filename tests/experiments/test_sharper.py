@@ -113,7 +113,10 @@ def test_the_cost_of_a_point_at_small_regularised_error(model, blocks, seed):
 @pytest.mark.parametrize("blocks", ["edges", "stars"])
 def test_the_regularised_dual_is_the_smoothed_one_and_a_term(blocks):
     model, eta = triangle(), 2.0
-    smooth, dual = SmoothedDual(model.network, eta), RegularisedDual(model, eta, 0.01, blocks)
+    smooth, dual = (
+        SmoothedDual(model.network, eta.network),
+        RegularisedDual(model, eta, 0.01, blocks),
+    )
     lam = random_lam(model, 0, 0.5)
     term = 0.01 * dual.weight * lam
     assert dual.value(lam) == pytest.approx(smooth.value(lam) + (term * lam).sum() / 2)
@@ -139,7 +142,7 @@ def test_the_last_point_of_the_regularised_method_is_epsilon_optimal(blocks):
     eta, delta = rates.eta_for(s, epsilon), rates.regularisation(s, epsilon, blocks)
     dual = RegularisedDual(model.network, eta, delta, blocks)
     least = least_value(dual)
-    lam = list(iterates(model, epsilon, blocks))[-1]
+    lam = list(iterates(model.network, epsilon, blocks))[-1]
     assert dual.value(lam) - least <= delta**2 * rates.block_distance(s, eta, blocks) / 18
     assert projected(model, lam, eta) <= lp.solve(model).value + epsilon
 
@@ -161,7 +164,7 @@ def test_settled_methods_are_epsilon_optimal_after_as_many_updates_as_proved(nam
         lam = fast.propose(state).lam
         errors.append(dual.value(lam) - least)
         plain = make(name, eta=eta)
-        end = plain.init(model, lam, seed)
+        end = plain.init(model.network, lam, seed)
         plain.step(end, half)
         lam = plain.propose(end).lam
         slacks.append((halves(model, dual.slack(lam)) ** 2).sum())

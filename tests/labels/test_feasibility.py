@@ -157,7 +157,7 @@ def test_long_searches_agree_with_branch_and_bound():
         model = _tight_model(seed, n=30, d=5, share=0.13)
         search = FeasibleSearch(HardConstraints.of(model.network))
         search.run()
-        assert search.found != solve_exact(model).infeasible
+        assert search.found != solve_exact(model.network).infeasible
         if search.found:
             assert np.isfinite(model.energy(search.labels))
         verdicts.append(search.found)
@@ -261,8 +261,8 @@ def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept():
     few = FeasibilityNumbers(clique_edges=0)
     with pytest.raises(softmap.InfeasibleModel):
         find_feasible(_pigeons(6).network, None, numbers=few)
-    assert find_feasible(_pigeons(12), None, conflicts=50, numbers=few) is None
-    assert find_feasible(_pigeons(12), None, deadline=core.Deadline(0.0), numbers=few) is None
+    assert find_feasible(_pigeons(12).network, None, conflicts=50, numbers=few) is None
+    assert find_feasible(_pigeons(12).network, None, deadline=core.Deadline(0.0), numbers=few) is None
     assert infeasibility(_pigeons(12), core.Deadline(0.0), few).constraints == ()
     search = FeasibleSearch(HardConstraints.of(_pigeons(12), numbers=few))
     stop = core.Deadline()

@@ -133,8 +133,8 @@ def large(request):
 def test_large_models_get_the_same_labels_with_any_number_of_threads(large):
     start = random_labels(large, 0)
     known = start, energy_of(large.network, start)
-    polished = [best_labelling(large, [start], None, threads) for threads in THREADS]
-    cold = [improved_by_forests(large, known, 2, 0.0, 5, threads) for threads in THREADS]
+    polished = [best_labelling(large.network, [start], None, threads) for threads in THREADS]
+    cold = [improved_by_forests(large.network, known, 2, 0.0, 5, threads) for threads in THREADS]
     warm = [improved_by_forests(large, polished[0], 9, 2.0, 5, threads) for threads in THREADS]
     nodes = np.random.default_rng(1).random(large.unary.size)
     rounded = [round_nodes(large, nodes, threads) for threads in THREADS]
@@ -148,7 +148,7 @@ def test_large_models_end_at_a_local_optimum(large):
     labels, energy = best_labelling(large.network, [random_labels(large, 0)])
     again = labels.copy()
     none = np.zeros(2 * large.m, dtype=np.int64)
-    core.iterated_modes(layout(large), again, none, large.n, 1)
+    core.iterated_modes(layout(large.network), again, none, large.n, 1)
     assert large.energy(again) == pytest.approx(energy, abs=1e-9)
 
 
@@ -302,7 +302,7 @@ def test_tree_moves_on_random_graphs_do_not_depend_on_the_threads(heat):
     model = random_graph(20_000, 60_000, 3, seed=4)
     labels = random_labels(model, 0)
     known = labels, energy_of(model.network, labels)
-    found = [improved_by_forests(model, known, 3, heat, 5, threads) for threads in THREADS]
+    found = [improved_by_forests(model.network, known, 3, heat, 5, threads) for threads in THREADS]
     assert found[0][1] < known[1]
     assert all(np.array_equal(one[0], found[0][0]) for one in found)
 

@@ -33,7 +33,7 @@ def _assert_follows_twin(name, model, eta, seed, updates=12):
     first = _allowed_lam(model, seed)
     algorithm = make(name, eta=eta)
     state = algorithm.init(model.network, first, seed)
-    expected = paper.iterate(model, *paper.ALGORITHMS[name], eta, lam=first, seed=seed)
+    expected = paper.iterate(model.network, *paper.ALGORITHMS[name], eta, lam=first, seed=seed)
     for lam in itertools.islice(expected, 1, updates + 1):
         algorithm.step(state, 1)
         got = state.current() if name in STANDARD else algorithm.propose(state).lam

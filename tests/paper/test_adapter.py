@@ -30,7 +30,7 @@ def listed():
 def _assert_same_run(compiled, written, model):
     """The same blocks, proposals, work and number of updates, in pieces of any length."""
     first = compiled.init(model.network, None, 4)
-    second = written.init(model, None, 4)
+    second = written.init(model.network, None, 4)
     for count in (1, 0, 13, 26):
         compiled.step(first, count)
         written.step(second, count)

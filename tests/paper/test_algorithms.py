@@ -50,8 +50,10 @@ def test_marginals_slack_and_L_by_hand(pair):
     nodes, table = paper.primal(pair.network, zero, 1.0)
     np.testing.assert_allclose(nodes, [2 / 3, 1 / 3, 1 / 2, 1 / 2])
     np.testing.assert_allclose(table, [1 / 8, 1 / 8, 1 / 8, 5 / 8])
-    np.testing.assert_allclose(paper.nu(pair, zero, 1.0, [0]), [1 / 4 - 2 / 3, 3 / 4 - 1 / 3])
-    np.testing.assert_allclose(paper.nu(pair, zero, 1.0, [1]), [-1 / 4, 1 / 4])
+    np.testing.assert_allclose(
+        paper.nu(pair.network, zero, 1.0, [0]), [1 / 4 - 2 / 3, 3 / 4 - 1 / 3]
+    )
+    np.testing.assert_allclose(paper.nu(pair.network, zero, 1.0, [1]), [-1 / 4, 1 / 4])
     # ‖ν_{e,0}‖₁ = 5/12 + 5/12, ‖ν_{e,1}‖₁ = 1/4 + 1/4
     assert paper.slack(pair, zero, 1.0) == pytest.approx((5 / 6) ** 2 + (1 / 2) ** 2)
     # the sums of the factors are 3/2, 2 and 8
@@ -65,8 +67,8 @@ def test_EMP_by_hand(pair):
     # now μ_0 ∝ (√(3/8), 3/4), and S ∝ (2 / √(3/8), 6 / (3/2)): the same up to a factor of 16/3
     after = np.array([*new, 0.0, 0.0])
     mu = np.array([math.sqrt(3 / 8), 3 / 4])
-    np.testing.assert_allclose(np.exp(paper.log_mu(pair, after, 1.0, 0)), mu / mu.sum())
-    np.testing.assert_allclose(np.exp(paper.log_S(pair, after, 1.0, 0)), mu / mu.sum())
+    np.testing.assert_allclose(np.exp(paper.log_mu(pair.network, after, 1.0, 0)), mu / mu.sum())
+    np.testing.assert_allclose(np.exp(paper.log_S(pair.network, after, 1.0, 0)), mu / mu.sum())
     # L falls by -2 log Σ √(μ S) = -2 log(√(1/6) + √(1/4))
     fall = paper.reg_d(pair, np.zeros(4), 1.0) - paper.reg_d(pair, after, 1.0)
     assert fall == pytest.approx(-2 * log(math.sqrt(1 / 6) + 1 / 2))
@@ -84,7 +86,7 @@ def test_SMP_by_hand(pair, double):
     alone = paper.smp(pair.network, np.zeros(4), 1.0, [0])
     np.testing.assert_allclose(alone, [log(3 / 8) / 2, log(9 / 4) / 2])
     # μ S S' = (2/3 · 1/4 · 1/2, 1/3 · 3/4 · 1/2) = (1/12, 1/8), with the cube root of 1/8 = 1/2
-    new = paper.smp(double, np.zeros(8), 1.0, [0, 2])
+    new = paper.smp(double.network, np.zeros(8), 1.0, [0, 2])
     first = [log(1 / 4) + log(12) / 3, log(3 / 4) + log(2)]
     second = [log(1 / 2) + log(12) / 3, log(1 / 2) + log(2)]
     np.testing.assert_allclose(new, first + second, atol=1e-15)

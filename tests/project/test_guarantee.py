@@ -65,7 +65,7 @@ def it_comes_from_the_dual(case):
         tight = softmap.arc_consistency(model)
         outer = model.replace(unary=np.where(tight, model.unary, np.inf))
         assert dual_bound(outer, result.lam) == pytest.approx(result.lp_bound, abs=case.slack)
-    messages = np.random.default_rng(case.seed).normal(size=model.half_size)
+    messages = np.random.default_rng(case.seed).normal(size=model.network.half_size)
     case.below(dual_bound(model, messages), case.lp)
 
 

@@ -557,5 +557,5 @@ def test_a_symmetry_that_changes_a_cost_is_rejected(weak):
     with pytest.raises(Rejected, match="changes a cost"):
         PermutationTree(weak.model.network, Limits(), np.array([*shape, 0, *swapped]))
     with pytest.raises(Rejected, match="no permutation"):
-        PermutationTree(weak.model, Limits(), np.array([*shape, 0, *[0] * 7]))
+        PermutationTree(weak.model.network, Limits(), np.array([*shape, 0, *[0] * 7]))
     assert len(multipliers) == 3

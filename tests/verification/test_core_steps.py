@@ -345,7 +345,7 @@ def test_sums_hold_for_the_labels_that_a_factor_allows(seed):
             if ends is None or math.isinf(ends[side]):
                 assert not accepts(named.own, "sum_of", k, label, side)
                 continue
-            own = named.own.sum_of(k, label, side)
+            own = named.own.sum_of(k.network, label, side)
             for labels in every:
                 if isinstance(factor, softmap.AllDifferent):
                     total = labels.count(label)

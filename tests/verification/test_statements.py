@@ -285,10 +285,10 @@ def test_a_forbidden_labelling_has_infinite_energy():
 def test_a_bound_above_that_of_lam_is_false(loose):
     found = dual_proves(loose.model.network, loose.lam, loose.lp_bound)
     assert found.proved
-    exact = exact_bound(loose.model, loose.lam)
+    exact = exact_bound(loose.model.network, loose.lam)
     for steps in range(-3, 4):
         bound = float(exact) + steps * math.ulp(float(exact))
-        proved = dual_proves(loose.model, loose.lam, bound).proved
+        proved = dual_proves(loose.model.network, loose.lam, bound).proved
         assert proved == (exact >= bound)
         assert verdict(loose, "LP bound", lp_bound=bound) is (CHECKED if proved else FALSE)
     assert dual_proves(loose.model, loose.lam, INF).proved is False

@@ -158,9 +158,9 @@ def test_a_look_is_what_the_judge_of_the_host_finds(name, dtype):
     assert found.primals[0] == pytest.approx(priced.cost, abs=1e-12 * size)
     assert found.edge_entropy == pytest.approx(priced.entropy, abs=1e-10 * size)
     assert found.slack == pytest.approx(priced.slack, abs=1e-10 * size)
-    mean = couple(model, engine.arena.by_node(engine.points.mean_mu), kappa, 8.0)
+    mean = couple(model.network, engine.arena.by_node(engine.points.mean_mu), kappa, 8.0)
     assert found.primals[1] == pytest.approx(mean.cost, abs=1e-12 * size)
-    judge = Judge.of(model)
+    judge = Judge.of(model.network)
     judge.look(Proposal(engine.arena.lam(engine.messages.polished, Lam.CUT), 8.0, kappa, (mu,)))
     assert 0 <= judge.best.lp_bound - found.bound < 1e-12 * size
     assert found.energy == pytest.approx(

@@ -121,7 +121,7 @@ def test_next_to_hard_constraints_the_point_is_the_labelling():
     lam = np.zeros(int(tight.model.half_offset[-1]))
     beliefs = ClusterBeliefs(random_beliefs(tight.model, 1), lam, 1.0)
     assert agreeing(tight, beliefs.nodes) is None
-    primal, nodes = tightened_point(hard, tuple(SCOPES), beliefs, labels)
+    primal, nodes = tightened_point(hard.network, tuple(SCOPES), beliefs, labels)
     assert primal == hard.energy(labels)
-    assert np.array_equal(nodes, polytope.integral_nodes(hard, labels))
+    assert np.array_equal(nodes, polytope.integral_nodes(hard.network, labels))
     assert np.isinf(tightened_point(hard, tuple(SCOPES), beliefs, None)[0])

@@ -70,8 +70,8 @@ def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
 def test_memory_limits_the_number_of_threads():
     model, numbers = _endless(), SearchNumbers()
     assert search_threads(model.network, 8, 1e12, numbers)[0] == 8
-    assert search_threads(model, 8, 0.0, numbers) == (1, 0.0)
-    threads, memory = search_threads(model, 8, 3e6, numbers)
+    assert search_threads(model.network, 8, 0.0, numbers) == (1, 0.0)
+    threads, memory = search_threads(model.network, 8, 3e6, numbers)
     assert 1 < threads < 8
     assert 0 < memory <= 3e6
 
