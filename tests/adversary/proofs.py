@@ -53,8 +53,7 @@ def random_model(rng: np.random.Generator) -> softmap.Model:
     split = int(labels.sum())
     own = 2 * rng.normal(size=split) if not whole else rng.integers(0, 5, split).astype(float)
     own *= 10.0 ** int(rng.choice([0, 0, -6, 9]))
-    unary = np.concatenate([own, model.network.unary[split:]])
-    return model.replace(unary=unary, constant=float(rng.integers(-3, 4)))
+    return model.replace(unary=own, constant=float(rng.integers(-3, 4)))
 
 
 def every_cost(model: softmap.Model) -> tuple[np.ndarray, AllCosts]:

@@ -122,7 +122,8 @@ def valid(model, labels):
 @given(models(max_n=8), LOOKS, seeds)
 def test_labels_of_a_stopped_decoder_are_labels(model, looks, seed):
     rng = np.random.default_rng(seed)
-    lam, mu = rng.normal(size=model.network.half_size), rng.random(model.unary.size)
+    network = model.network
+    lam, mu = rng.normal(size=network.half_size), rng.random(network.unary.size)
     assert valid(model, decode(model.network, lam, deadline=stopping(looks)))
     assert valid(model, decide(model.network, mu, stopping(looks)))
     np.testing.assert_array_equal(

@@ -15,7 +15,7 @@ from adversary.kills import killed_and_resumed
 from softmap import Model, Tables, generators, resume, solve
 from softmap.drive import checkpoint as storage
 from softmap.errors import CheckpointError, CheckpointWarning, FormatError
-from softmap.io import store as archive
+from softmap.io import store
 from softmap.run.interrupts import Interrupts
 from softmap.run.judge import Judge
 from softmap.run.trace import Status
@@ -185,15 +185,15 @@ def test_ctrl_c_during_set_up_returns_the_first_result(model, monkeypatch):
 
 
 def test_ctrl_c_of_a_program_with_its_own_handler_is_not_hidden_by_zipfile(tmp_path, monkeypatch):
-    def pressed(file, **members):
+    def pressed(file, arrays):
         try:
             raise KeyboardInterrupt
         finally:
             raise ValueError("Can't close the ZIP file")
 
-    monkeypatch.setattr(archive.np, "savez", pressed)
+    monkeypatch.setattr(store, "write_arrays", pressed)
     with pytest.raises(KeyboardInterrupt):
-        archive.write_archive(tmp_path / "run.npz", {}, {})
+        store.write_archive(tmp_path / "run.npz", {}, {})
     assert not list(tmp_path.iterdir())
 
 
@@ -202,12 +202,12 @@ def test_a_full_disk_costs_only_the_checkpoint(model, monkeypatch, tmp_path):
     solve(model, checkpoint=path, max_work=2 * model.m * 10, **NEVER)
     good = path.read_bytes()
 
-    def full(file, **members):
+    def full(file, arrays):
         file.write(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(archive.np, "savez", full)
+        patch.setattr(store, "write_arrays", full)
         with pytest.warns(CheckpointWarning, match="No space left"):
             found = solve(model, checkpoint=path, max_work=most, **NEVER)
     assert found.bound == solve(model, max_work=most, **NEVER).bound
@@ -310,11 +310,11 @@ def test_damaged_files_raise_one_kind_of_error(tmp_path):
 
 def changed_archive(path, target, change) -> None:
     """Write an archive whose members `change` has changed, with the digest that belongs to it."""
-    header, arrays = archive.read_archive(path, "checkpoint", storage.VERSION, CheckpointError)
+    header, arrays = store.read_archive(path, "checkpoint", storage.VERSION, CheckpointError)
     header.pop("digest")
     change(header, arrays)
-    whole = header | {"digest": archive.digest(header, arrays)}
-    archive.write_archive(target, whole, arrays)
+    whole = header | {"digest": store.digest(header, arrays)}
+    store.write_archive(target, whole, arrays)
 
 
 @pytest.mark.parametrize(

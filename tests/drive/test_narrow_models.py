@@ -66,5 +66,5 @@ def test_small_tables_start_with_passes():
 
 def test_an_order_of_a_model_is_that_of_its_factors():
     model = network(4, labels=3)[0]
-    a, b = elimination_order(model, 1e9), elimination_order(flatten(model).network, 1e9)
+    a, b = elimination_order(model.network, 1e9), elimination_order(flatten(model.network), 1e9)
     assert (a.entries, a.variables.tolist()) == (b.entries, b.variables.tolist())

@@ -61,9 +61,7 @@ def test_a_warm_start_completes_the_labels_of_the_earlier_result(grid: bool) -> 
     model = counted(1).with_shape((ROWS, COLUMNS)) if grid else counted(1)
     first = softmap.solve(model)
     noise = 0.05 * np.random.default_rng(2).normal(size=model.network.num_visible * 2)
-    unary = model.network.unary.copy()
-    unary[: len(noise)] += noise
-    other = model.replace(unary=unary)
+    other = model.replace(unary=model.unary + noise)
     again = softmap.solve(other, warm_start=first)
     assert again.labels.shape == first.labels.shape
     assert again.energy == pytest.approx(least(other), abs=1e-9)

@@ -114,8 +114,8 @@ def test_the_cost_of_a_point_at_small_regularised_error(model, blocks, seed):
 def test_the_regularised_dual_is_the_smoothed_one_and_a_term(blocks):
     model, eta = triangle(), 2.0
     smooth, dual = (
-        SmoothedDual(model.network, eta.network),
-        RegularisedDual(model, eta, 0.01, blocks),
+        SmoothedDual(model.network, eta),
+        RegularisedDual(model.network, eta, 0.01, blocks),
     )
     lam = random_lam(model, 0, 0.5)
     term = 0.01 * dual.weight * lam

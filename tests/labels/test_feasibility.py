@@ -262,8 +262,10 @@ def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept():
     with pytest.raises(softmap.InfeasibleModel):
         find_feasible(_pigeons(6).network, None, numbers=few)
     assert find_feasible(_pigeons(12).network, None, conflicts=50, numbers=few) is None
-    assert find_feasible(_pigeons(12).network, None, deadline=core.Deadline(0.0), numbers=few) is None
-    assert infeasibility(_pigeons(12), core.Deadline(0.0), few).constraints == ()
+    assert (
+        find_feasible(_pigeons(12).network, None, deadline=core.Deadline(0.0), numbers=few) is None
+    )
+    assert infeasibility(_pigeons(12).network, core.Deadline(0.0), few).constraints == ()
     search = FeasibleSearch(HardConstraints.of(_pigeons(12), numbers=few))
     stop = core.Deadline()
     stop.stop_after(200)

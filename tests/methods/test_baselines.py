@@ -33,12 +33,12 @@ def received(model: Model, h: int, lam: np.ndarray, eta: float) -> np.ndarray:
     """μ_h(x) = softmin_y C(x, y) + λ_{h^1}(y) through the numpy verbs."""
     far, e = h ^ 1, h >> 1
     g = int(np.searchsorted(model.network.group_start, e, side="right")) - 1
-    k, potential = e - model.network.group_start[g], model.potentials[g]
-    node = model.edges.reshape(-1)
+    k, potential = e - model.network.group_start[g], model.network.potentials[g]
+    node = model.network.edges.reshape(-1)
     a = np.where(
         np.isposinf(model.network.unary_of(node[far])), np.inf, lam[model.network.half_slice(far)]
     )
-    d = int(model.num_labels[node[h]])
+    d = int(model.network.num_labels[node[h]])
     if np.isinf(eta):
         return hard_message(potential, k, h & 1, a, d)
     return soft_message(potential, k, h & 1, a, eta, d)

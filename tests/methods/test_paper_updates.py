@@ -125,7 +125,7 @@ def test_a_gradient_step_promises_half_the_squared_slack(model, seed, eta):
 @given(model=models(max_n=5, max_d=4), seed=seeds, scale=st.sampled_from([1e-6, 1.0, 1e6]))
 def test_nothing_overflows(eta, model, seed, scale):
     scaled = tighten(
-        model.replace(
+        model.network.replace(
             unary=model.network.unary * scale,
             potentials=[p.scaled(scale) for p in model.network.potentials],
         )

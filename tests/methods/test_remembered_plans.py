@@ -40,8 +40,8 @@ def test_a_remembered_plan_gives_the_same_schedule(make):
     make(first.network)
     second = other_costs(first, 2)
     assert second.network.graph is first.network.graph
-    found, expected = make(second), make(alone(second))
-    assert found.blocks is make(first).blocks
+    found, expected = make(second.network), make(alone(second).network)
+    assert found.blocks is make(first.network).blocks
     for field in fields(found):
         np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name))
 
@@ -82,7 +82,9 @@ def test_plans_go_with_their_graph_and_are_not_pickled():
     assert list(model.network.graph.remembered) == ["chains"]
     copied = pickle.loads(pickle.dumps(model))
     assert not copied.network.graph.remembered
-    assert len(pickle.dumps(copied)) == len(pickle.dumps(model)) < 3 * plain
+    sizes = [len(pickle.dumps(one)) for one in (copied, model)]
+    assert max(sizes) < 3 * plain
+    assert abs(sizes[0] - sizes[1]) < 100  # the plans alone would take more
     died = weakref.ref(model.network.graph.remembered["chains"][1])
     del model
     gc.collect()

@@ -74,7 +74,7 @@ def test_the_mean_weighs_samples_by_how_late_they_are(kind):
 def test_threads_do_not_show_in_samples(model, seed):
     means = []
     for threads in (1, 3):
-        engine, mean = Chains(model.network, threads), np.zeros(model.unary.size)
+        engine, mean = Chains(model.network, threads), np.zeros(model.network.unary.size)
         engine.sampled_passes(begun(engine, seed), 7, 2.0, Sampling(0, 0, 10.0, mean, RECENT))
         means.append(mean)
     np.testing.assert_array_equal(*means)

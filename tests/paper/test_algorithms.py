@@ -55,9 +55,9 @@ def test_marginals_slack_and_L_by_hand(pair):
     )
     np.testing.assert_allclose(paper.nu(pair.network, zero, 1.0, [1]), [-1 / 4, 1 / 4])
     # ‖ν_{e,0}‖₁ = 5/12 + 5/12, ‖ν_{e,1}‖₁ = 1/4 + 1/4
-    assert paper.slack(pair, zero, 1.0) == pytest.approx((5 / 6) ** 2 + (1 / 2) ** 2)
+    assert paper.slack(pair.network, zero, 1.0) == pytest.approx((5 / 6) ** 2 + (1 / 2) ** 2)
     # the sums of the factors are 3/2, 2 and 8
-    assert paper.reg_d(pair, zero, 1.0) == pytest.approx(log(3 / 2 * 2 * 8))
+    assert paper.reg_d(pair.network, zero, 1.0) == pytest.approx(log(3 / 2 * 2 * 8))
 
 
 def test_EMP_by_hand(pair):
@@ -70,7 +70,7 @@ def test_EMP_by_hand(pair):
     np.testing.assert_allclose(np.exp(paper.log_mu(pair.network, after, 1.0, 0)), mu / mu.sum())
     np.testing.assert_allclose(np.exp(paper.log_S(pair.network, after, 1.0, 0)), mu / mu.sum())
     # L falls by -2 log Σ √(μ S) = -2 log(√(1/6) + √(1/4))
-    fall = paper.reg_d(pair, np.zeros(4), 1.0) - paper.reg_d(pair, after, 1.0)
+    fall = paper.reg_d(pair.network, np.zeros(4), 1.0) - paper.reg_d(pair.network, after, 1.0)
     assert fall == pytest.approx(-2 * log(math.sqrt(1 / 6) + 1 / 2))
     assert fall >= (5 / 6) ** 2 / 4  # Lemma "emp-improvement"
 

@@ -18,7 +18,7 @@ import numpy as np
 model = softmap.generators.potts_grid(4, 5, 3)
 model.energy(np.zeros((2, 20), int))
 model.condition({0: 1}).fingerprint()
-softmap.Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)))]).graph.degree
+softmap.Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)))]).network.graph.degree
 """
 
 

@@ -286,6 +286,7 @@ def _of_unsolved():
 
 def test_a_run_reads_each_number_from_its_options_alone(tmp_path, monkeypatch):
     read = Read(monkeypatch)
+    monkeypatch.delitem(sys.modules, "scipy.linalg", raising=False)  # its import takes time
     missing = {(each.group, each.name) for each in fields_of_rooms()} - ON_A_DEVICE
     for factor in (1, 4, 16):  # runs with a time limit do less on a busy machine
         for model, changed, options in _runs(tmp_path):

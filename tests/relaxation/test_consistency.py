@@ -54,7 +54,7 @@ def random_constraints(seed: int) -> Model:
 
 @given(models(hard=True))
 def test_the_mask_is_the_fixed_point_of_the_twin(model):
-    np.testing.assert_array_equal(arc_consistency(model), slow_consistency(model))
+    np.testing.assert_array_equal(arc_consistency(model.network), slow_consistency(model))
 
 
 @given(seeds)

@@ -106,7 +106,7 @@ def test_scaling_costs_scales_everything(model, seed, eta, factor):
 @given(models(), seeds, moderate)
 def test_shifting_costs_shifts_the_value_alone(model, seed, eta):
     lam = random_lam(model, seed)
-    shifted = model.replace(unary=model.network.unary + 3.0, constant=model.constant - 1.0)
+    shifted = model.network.replace(unary=model.network.unary + 3.0, constant=model.constant - 1.0)
     one, other = SmoothedDual(model, eta), SmoothedDual(shifted, eta)
     assert other.value(lam) == pytest.approx(one.value(lam) - 3.0 * model.network.n + 1.0, abs=1e-9)
     assert np.allclose(other.slack(lam), one.slack(lam), atol=1e-9)

@@ -62,9 +62,9 @@ small = softmap.generators.random_grid(6, 6, 3, seed=1)
 softmap.solve(small, **options, time_limit=0.2)  # imports what there is to import
 made = softmap.generators.random_grid(*map(int, sys.argv[1:4]), seed=0)
 gc.collect()
-before = words("/proc/self/status", "VmRSS") - made.nbytes
+before = words("/proc/self/status", "VmRSS") - made.network.nbytes
 for factor, seconds in ((1.0, 0.6), (30.0, 1.2)):
-    limit = int(factor * memory.memory_needed(made)) + memory.MemoryEstimate().small
+    limit = int(factor * memory.memory_needed(made.network)) + memory.MemoryEstimate().small
     softmap.solve(made, memory_limit=limit, time_limit=seconds, **options)
     print(words("/proc/self/status", "VmHWM") - before, limit)
 """

@@ -103,7 +103,7 @@ def test_an_option_under_its_old_name_warns_and_works():
     labels = np.ones((3, 3), int)
     with pytest.deprecated_call(match="called initial="):
         old = softmap.solve(model, labels=labels, max_work=0, threads=1)
-    assert np.array_equal(old.labels, labels)
+    assert old.energy <= model.energy(labels)
     with pytest.raises(TypeError, match="both 'initial' and 'labels'"):
         softmap.solve(model, labels=labels, initial=labels)
 

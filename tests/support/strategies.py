@@ -145,15 +145,13 @@ def dense(model: Model) -> Model:
 
 def reparametrised(model: Model, lam: np.ndarray) -> Model:
     """Costs C_i - Σ λ and C_e + λ_i + λ_j: another model with the same energies."""
-    unary = checked_network(model).unary.copy()
-    tables = []
-    for e in range(checked_network(model).m):
-        ends = [lam[checked_network(model).half_slice(2 * e + side)] for side in (0, 1)]
+    network, tables = model.network, []
+    unary = network.unary.copy()
+    for e in range(network.m):
+        ends = [lam[network.half_slice(2 * e + side)] for side in (0, 1)]
         for side in (0, 1):
-            unary[
-                checked_network(model).node_slice(int(checked_network(model).edges[e, side]))
-            ] -= ends[side]
-        tables.append(checked_network(model).table(e) + ends[0][:, None] + ends[1][None, :])
+            unary[network.node_slice(int(network.edges[e, side]))] -= ends[side]
+        tables.append(network.table(e) + ends[0][:, None] + ends[1][None, :])
     potentials = [Tables(tables)] if tables else []
     return raised(dense(model).network.replace(unary=unary, potentials=potentials))
 

@@ -229,7 +229,7 @@ class Named:
         self.first, self.last = x, x - 1 + sum(c.size for _, c in self.tables)
         self.costs: dict[int, tuple[int, int]] = {}  # table and least units of a literal
         scale = Scale(1, UNIT, HALF - 1)
-        self.own = Literals(self.model, flat, scale, tuple(order), self.last)
+        self.own = Literals(self.model.network, flat, scale, tuple(order), self.last)
 
     def units(self, number: int) -> np.ndarray:
         """Costs of a table above its smallest one, in units; -1 where they are infinite."""
@@ -345,7 +345,7 @@ def test_sums_hold_for_the_labels_that_a_factor_allows(seed):
             if ends is None or math.isinf(ends[side]):
                 assert not accepts(named.own, "sum_of", k, label, side)
                 continue
-            own = named.own.sum_of(k.network, label, side)
+            own = named.own.sum_of(k, label, side)
             for labels in every:
                 if isinstance(factor, softmap.AllDifferent):
                     total = labels.count(label)

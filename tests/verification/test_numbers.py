@@ -283,13 +283,13 @@ def test_joint_states_in_another_order_are_rejected():
     model = softmap.Model.from_factors(
         [2, 3, 2], [((0, 1, 2), np.random.default_rng(2).normal(size=(2, 3, 2)))]
     )
-    other = copy.copy(model)
+    other = copy.copy(model.network)
     turned = dataclasses.replace(
         model.network.auxiliaries, stride=model.network.auxiliaries.stride[::-1].copy()
     )
     object.__setattr__(other, "auxiliaries", turned)
     with pytest.raises(Rejected, match="order of a table"):
-        flat_model(other.network)
+        flat_model(other)
 
 
 def test_states_without_support_are_forbidden():

@@ -291,8 +291,8 @@ def test_a_bound_above_that_of_lam_is_false(loose):
         proved = dual_proves(loose.model.network, loose.lam, bound).proved
         assert proved == (exact >= bound)
         assert verdict(loose, "LP bound", lp_bound=bound) is (CHECKED if proved else FALSE)
-    assert dual_proves(loose.model, loose.lam, INF).proved is False
-    assert math.isnan(dual_proves(loose.model, loose.lam, math.nan).found)
+    assert dual_proves(loose.model.network, loose.lam, INF).proved is False
+    assert math.isnan(dual_proves(loose.model.network, loose.lam, math.nan).found)
 
 
 def test_a_bound_far_below_that_of_lam_is_false(loose):
@@ -600,7 +600,7 @@ def test_inner_nodes_have_a_cost_for_each_label():
 
 def test_clusters_need_variables_and_a_lam_of_their_size():
     model = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], np.zeros((3, 2, 2)))
-    assert tightened(model.network, [], 0) is model
+    assert tightened(model.network, [], 0) is model.network
     assert tightened(model.network, [(0, 1, 2)], 8).n > 3
     for clusters, held, words in (
         ([(0, 1, 2)], 7, "joint states"),

@@ -65,7 +65,7 @@ def test_what_single_precision_cannot_hold_is_solved_apart(place):
         unary = size * rng.random((12, 3))
         unary[0, 0] += least
         models.append(softmap.Model(unary, edges, softmap.Potts(size * rng.random(len(edges)))))
-    found = [chosen for chosen, _ in buckets(models.network)]
+    found = [chosen for chosen, _ in buckets([model.network for model in models])]
     assert found == [[0, 2]]
     for model, result in zip(
         models, softmap.solve_batch(models, backend="cuda", goal="lp", lp_gap=1e-4), strict=True

@@ -124,4 +124,4 @@ def test_next_to_hard_constraints_the_point_is_the_labelling():
     primal, nodes = tightened_point(hard.network, tuple(SCOPES), beliefs, labels)
     assert primal == hard.energy(labels)
     assert np.array_equal(nodes, polytope.integral_nodes(hard.network, labels))
-    assert np.isinf(tightened_point(hard, tuple(SCOPES), beliefs, None)[0])
+    assert np.isinf(tightened_point(hard.network, tuple(SCOPES), beliefs, None)[0])

@@ -208,7 +208,7 @@ def test_no_slice_begins_with_a_long_import():
     code = """
 import sys, numpy as np, softmap
 from support.stage_runs import tightened
-model = softmap.generators.erdos_renyi(60, seed=1)
+model = softmap.generators.erdos_renyi(60, seed=1).network
 lam, labels = np.zeros(int(model.half_offset[-1])), np.zeros(60, dtype=np.int64)
 assert tightened(model, lam, labels, max_work=300_000)[0].evidence.clusters
 assert "scipy" not in sys.modules
