@@ -266,7 +266,7 @@ def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept():
         find_feasible(_pigeons(12).network, None, deadline=core.Deadline(0.0), numbers=few) is None
     )
     assert infeasibility(_pigeons(12).network, core.Deadline(0.0), few).constraints == ()
-    search = FeasibleSearch(HardConstraints.of(_pigeons(12), numbers=few))
+    search = FeasibleSearch(HardConstraints.of(_pigeons(12).network, numbers=few))
     stop = core.Deadline()
     stop.stop_after(200)
     assert not search.run(deadline=stop)

@@ -139,7 +139,7 @@ def test_large_models_get_the_same_labels_with_any_number_of_threads(large):
         improved_by_forests(large.network, polished[0], 9, 2.0, 5, threads) for threads in THREADS
     ]
     nodes = np.random.default_rng(1).random(large.unary.size)
-    rounded = [round_nodes(network, nodes, threads) for threads in THREADS]
+    rounded = [round_nodes(large.network, nodes, threads) for threads in THREADS]
     for found in (polished, cold, warm):
         assert found[0][1] == large.energy(found[0][0]) < known[1]
         assert all(np.array_equal(found[0][0], other[0]) for other in found)
