@@ -52,6 +52,7 @@ class Line(NamedTuple):
 
 
 TABLE: tuple[Line, ...] = (
+    Line(Place.BEFORE, "softmap.subsolvers.forests.forest:Forest"),
     Line(Place.BEFORE, "softmap.subsolvers.search.eliminate:Eliminate"),
     Line(Place.BEFORE, "softmap.subsolvers.cuts.cut:Cut"),
     Line(Place.BEFORE, "softmap.subsolvers.permutations.assign:Assign"),
