@@ -228,8 +228,8 @@ def false_claim(found: Checked, costs: Costs) -> str | None:
 
 def lowered(model: softmap.Model, rng: np.random.Generator) -> softmap.Model:
     """The model with one lower cost."""
-    unary = model.network.unary.copy()
-    k = int(rng.integers(model.network.node_offset[model.network.num_variables]))
+    unary = model.unary.copy()
+    k = int(rng.integers(unary.size))
     unary[k] = (unary[k] if np.isfinite(unary[k]) else 0.0) - float(rng.choice([1e-9, 0.5, 3.0]))
     return model.replace(unary=unary)
 

@@ -45,13 +45,11 @@ def test_the_optimum_of_specs(part):
 
 
 def slow_energies(model: softmap.Model) -> dict[tuple[int, ...], Fraction]:
-    found = {}
-    tables = [model.network.table(e) for e in range(model.m)]
-    for x in itertools.product(
-        *(range(d) for d in model.num_labels[: model.network.num_variables])
-    ):
-        states = np.concatenate([x, model.network.auxiliaries.states(np.array(x))]).astype(int)
-        terms = [model.constant, *model.unary[model.network.node_offset[:-1] + states].tolist()]
+    found, model = {}, model.network
+    tables = [model.table(e) for e in range(model.m)]
+    for x in itertools.product(*(range(d) for d in model.num_labels[: model.num_variables])):
+        states = np.concatenate([x, model.auxiliaries.states(np.array(x))]).astype(int)
+        terms = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]
         terms += [float(t[tuple(states[e])]) for t, e in zip(tables, model.edges, strict=True)]
         if np.isfinite(terms).all():
             found[x] = sum(map(Fraction, terms), Fraction(0))

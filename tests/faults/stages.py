@@ -56,8 +56,8 @@ from support.spreading import Lost, interruptible, spread
 
 ERRORS = (np.linalg.LinAlgError, ValueError, FloatingPointError, RuntimeError)
 TABLE = registry.TABLE
-KINDS = {line.kind.__name__: line.kind for line in TABLE}
-STAGES = set(KINDS.values())
+CLASSES = {line.kind.__name__: line.kind for line in TABLE}
+STAGES = set(CLASSES.values())
 LIMIT = 60  # seconds for one run
 PARTS = 4  # the calls of a run are dealt out to this many tasks
 PACKAGES = ("drive", "labels", "methods", "model", "relaxation", "run", "subsolvers")
@@ -83,38 +83,38 @@ def dense(labels: int, variables: int, seed: int) -> softmap.Model:
 
 
 def spins(seed: int) -> Run:
-    return dense(2, 9, seed), OPTIMAL, (KINDS["Semidefinite"],)
+    return dense(2, 9, seed), OPTIMAL, (CLASSES["Semidefinite"],)
 
 
 def squares(seed: int) -> Run:
-    return dense(3, 6, seed), OPTIMAL, (KINDS["Semidefinite"],)
+    return dense(3, 6, seed), OPTIMAL, (CLASSES["Semidefinite"],)
 
 
 def searched(seed: int) -> Run:
-    return dense(3, 6, seed), OPTIMAL, (KINDS["Search"], KINDS["Improve"])
+    return dense(3, 6, seed), OPTIMAL, (CLASSES["Search"], CLASSES["Improve"])
 
 
 def together(seed: int) -> Run:
     """Three searches for labels in threads, beside labels searched for in the background."""
-    return dense(3, 6, seed), {"time_limit": 0.3, "threads": 4}, (KINDS["Improve"],)
+    return dense(3, 6, seed), {"time_limit": 0.3, "threads": 4}, (CLASSES["Improve"],)
 
 
 def frustrated(seed: int) -> Run:
-    return dense(3, 6, seed), OPTIMAL, (KINDS["Tighten"], KINDS["Obey"])
+    return dense(3, 6, seed), OPTIMAL, (CLASSES["Tighten"], CLASSES["Obey"])
 
 
 def moves(seed: int) -> Run:
     model = softmap.generators.potts_grid(3, 3, 3, seed=seed)
-    return model, OPTIMAL | {"goal": "labels"}, (KINDS["Expand"], KINDS["Improve"])
+    return model, OPTIMAL | {"goal": "labels"}, (CLASSES["Expand"], CLASSES["Improve"])
 
 
 def cut(seed: int) -> Run:
-    return softmap.generators.potts_grid(3, 3, 2, seed=seed), OPTIMAL, (KINDS["Cut"],)
+    return softmap.generators.potts_grid(3, 3, 2, seed=seed), OPTIMAL, (CLASSES["Cut"],)
 
 
 def constrained(seed: int) -> Run:
     model = softmap.generators.ragged_constrained(8, seed=seed)
-    return model, OPTIMAL, (KINDS["Obey"], KINDS["Search"])
+    return model, OPTIMAL, (CLASSES["Obey"], CLASSES["Search"])
 
 
 def _clauses(seed: int) -> softmap.Model:
@@ -127,11 +127,11 @@ def _clauses(seed: int) -> softmap.Model:
 
 
 def clauses(seed: int) -> Run:
-    return _clauses(seed), OPTIMAL, (KINDS["Cores"],)
+    return _clauses(seed), OPTIMAL, (CLASSES["Cores"],)
 
 
 def eliminated(seed: int) -> Run:
-    return _clauses(seed), OPTIMAL, (KINDS["Eliminate"],)
+    return _clauses(seed), OPTIMAL, (CLASSES["Eliminate"],)
 
 
 def permutations(seed: int) -> Run:
@@ -139,13 +139,17 @@ def permutations(seed: int) -> Run:
     tables = [
         (pair, 1.0 * rng.integers(0, 9, (5, 5))) for pair in itertools.combinations(range(5), 2)
     ]
-    return permutation_model(5, 5, tables), OPTIMAL, (KINDS["Permute"],)
+    return permutation_model(5, 5, tables), OPTIMAL, (CLASSES["Permute"],)
 
 
 def assignment(seed: int) -> Run:
     costs = [((i,), row) for i, row in enumerate(np.random.default_rng(seed).random((4, 4)))]
     model = softmap.Model.from_factors([4] * 4, [*costs, softmap.AllDifferent(range(4))])
-    return model, OPTIMAL, (KINDS["Assign"],)
+    return model, OPTIMAL, (CLASSES["Assign"],)
+
+
+def forest(seed: int) -> Run:
+    return softmap.generators.random_tree(7, 3, seed=seed), OPTIMAL, (CLASSES["Forest"],)
 
 
 def relaxed(seed: int) -> Run:
@@ -162,7 +166,7 @@ KINDS: dict[str, Callable[[int], Run]] = {
     "spins": spins, "squares": squares, "searched": searched, "together": together,
     "frustrated": frustrated, "moves": moves, "cut": cut, "constrained": constrained,
     "clauses": clauses, "eliminated": eliminated, "permutations": permutations,
-    "assignment": assignment, "relaxed": relaxed, "vertex": vertex,
+    "assignment": assignment, "forest": forest, "relaxed": relaxed, "vertex": vertex,
 }  # fmt: skip
 
 

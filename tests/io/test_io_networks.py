@@ -94,7 +94,7 @@ def test_real_networks_have_the_documented_size(name):
     variables, parameters = REAL[name]
     assert len(found.names.variables) == variables
     counted = 0
-    for part in conditionals(found):
+    for part in conditionals(found.network):
         counted += part.costs.size // part.costs.shape[-1] * (part.costs.shape[-1] - 1)
     assert counted == parameters
 

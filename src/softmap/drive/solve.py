@@ -5,15 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from softmap.clock import call_began
 from softmap.drive.loop import Run, prove_infeasible, write_proof
 from softmap.drive.record import Watcher, watcher
-from softmap.errors import InfeasibleModel
+from softmap.errors import InfeasibleModel, OptionError
 from softmap.io.store import checked_path
 from softmap.model import Model, checked_model
+from softmap.run.failures import Failures
 from softmap.run.interrupts import Interrupts
 from softmap.run.options import PAPER, Options, apart, with_options
 from softmap.run.result import Result
@@ -131,8 +133,10 @@ def run_to_end(model: Model, options: Options) -> Result:
     """
     began = call_began()
     model = checked_model(model, "solve")
+    failures = Failures(OptionError)
     for kind in kinds(Place.BEFORE):
-        if (result := kind.at_once(model, options)) is not None:
+        result = failures.attempt_part(kind.name, partial(kind.at_once, model, options), None)
+        if result is not None:
             return result
     interrupts = Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too

@@ -111,7 +111,8 @@ def first_labels(
     --------
     >>> import softmap
     >>> from softmap.labels import first_labels
-    >>> first_labels(softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(2.0)))
+    >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(2.0))
+    >>> first_labels(model.network)
     array([0, 0])
     """
     labels = np.zeros(model.n, dtype=np.int64)

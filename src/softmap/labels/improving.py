@@ -77,7 +77,7 @@ def forests(
     >>> import softmap
     >>> from softmap.labels import forests
     >>> tree = softmap.generators.random_tree(50, 3, seed=1)
-    >>> labels = forests(tree, np.zeros(50, int), rounds=1)
+    >>> labels = forests(tree.network, np.zeros(50, int), rounds=1)
     >>> bool(np.isclose(tree.energy(labels), softmap.solve(tree).bound))
     True
     """

@@ -433,7 +433,7 @@ class Network(Structure):
         --------
         >>> import softmap
         >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
-        >>> model.cost_terms([0, 1]).tolist()
+        >>> model.network.cost_terms([0, 1]).tolist()
         [0.0, 0.0, 0.4, 0.0]
         """
         x = self.complete(labels)

@@ -86,8 +86,8 @@ def iterate(
     >>> import softmap
     >>> from softmap import paper
     >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
-    >>> iterates = paper.iterate(model, paper.smp, paper.stars, paper.PROVED, eta=10.0)
-    >>> [round(paper.reg_d(model, lam, 10.0), 4) for lam, _ in zip(iterates, range(4))]
+    >>> iterates = paper.iterate(model.network, paper.smp, paper.stars, paper.PROVED, eta=10.0)
+    >>> [round(paper.reg_d(model.network, lam, 10.0), 4) for lam, _ in zip(iterates, range(4))]
     [0.0711, 0.0032, 0.0032, -0.297]
     """
     first = np.zeros(model.half_size) if lam is None else check_lam(model, lam).copy()

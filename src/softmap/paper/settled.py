@@ -64,7 +64,7 @@ class Settled(Algorithm):
     >>> from softmap.paper import AccelSMP, Settled
     >>> model = softmap.generators.erdos_renyi(9, seed=0)
     >>> method = Settled(AccelSMP(eta=100.0), updates=2000)
-    >>> state = method.init(model, None, seed=1)
+    >>> state = method.init(model.network, None, seed=1)
     >>> method.step(state, 2000)
     >>> state.updates, state.plain
     (2000, True)

@@ -162,7 +162,7 @@ def test_a_killed_workers_model_goes_on_elsewhere_from_its_checkpoint(cluster, t
 def test_models_too_large_for_a_worker_are_reported_and_cost_the_others_nothing(cluster, tmp_path):
     small = [generators.random_tree(10, seed=seed) for seed in range(3)]
     large = generators.potts_grid(900, 900, 8)
-    assert memory_needed(large.network) > MEMORY > 10 * memory_needed(small[0])
+    assert memory_needed(large.network) > MEMORY > 10 * memory_needed(small[0].network)
     softmap.write(large, tmp_path / "large.npz", compress=False)
     models = {"file": tmp_path / "large.npz"} | {str(k): m for k, m in enumerate(small)}
     found = dict(solve_many(models, cluster.address, goal="lp"))

@@ -92,3 +92,14 @@ def test_the_result_is_saved_shown_and_continued(tmp_path):
     assert "trees" in result.report(tmp_path / "page.html").read_text()
     again = softmap.solve(model, warm_start=result, max_work=0)
     assert again.energy == result.energy
+
+
+def test_an_answer_that_fails_is_left_to_a_run(monkeypatch):
+    def fails(*given):
+        raise ValueError("broken")
+
+    model = forest(2)
+    monkeypatch.setattr("softmap.core.tree_optimum", fails)
+    with pytest.warns(softmap.StageWarning, match="trees.*broken"):
+        result = softmap.solve(model, threads=1)
+    assert result.bound <= result.energy < np.inf

@@ -147,9 +147,7 @@ def _one(
             return solve(model, **options), False
         path = checkpoint_of(settings.checkpoints, name)
         if path.exists():
-            limits: dict[str, Any] = {
-                key: options.get(key) for key in ("time_limit", "max_work", "updates")
-            }
+            limits: dict[str, Any] = {key: options.get(key) for key in ("time_limit", "max_work")}
             try:
                 return resume(path, model, threads=threads, checkpoint=path, **limits), True
             except CheckpointError:  # of another model, or damaged: start again
