@@ -174,7 +174,9 @@ def assignments(rng: np.random.Generator, folder: Path) -> Made:
     if given is not None and rng.random() < 0.7:
         shape = [*given.columns.shape[:2], given.exponent]
         arrays = [one.ravel().tolist() for one in (given.rows, given.columns, given.labels)]
-        write_proof(path, model, packed([("ASSIGNMENT", [shape, *arrays]), concluded(start.value)]))
+        write_proof(
+            path, model.network, packed([("ASSIGNMENT", [shape, *arrays]), concluded(start.value)])
+        )
     return None if len(model.network.running) else (model, path)
 
 

@@ -192,3 +192,14 @@ def test_errors_name_the_factor_of_the_list():
         Model.from_factors([5] * 4, [*unary, softmap.AllDifferent(range(4)), ((0,), np.zeros(4))])
     with pytest.raises(softmap.ModelError, match="factor 4"):
         Model.from_factors([5] * 4, [*unary, softmap.AllDifferent(range(5))])
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 3), (3, 3), (3, 4), (4, 4), (4, 5)])
+def test_a_small_assignment_has_lambda_too(n, d):
+    """The network has a table in place of chains where there are few joint states."""
+    costs = np.random.default_rng(n).random((n, d))
+    factors = [((i,), row) for i, row in enumerate(costs)]
+    model = softmap.Model.from_factors([d] * n, [*factors, softmap.AllDifferent(range(n))])
+    result = softmap.solve(model)
+    assert softmap.verify(result).holds
+    assert result.energy == pytest.approx(sum(costs[i, x] for i, x in enumerate(result.labels)))

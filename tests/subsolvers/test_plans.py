@@ -68,6 +68,7 @@ MODELS = {
     "permutation": lambda: permutation_model(*random_factors(np.random.default_rng(202))),
     "submodular": lambda: _grid(2, 9),
     "image": lambda: _grid(4, 12),
+    "forest": lambda: softmap.generators.random_tree(9, 3, seed=1),
 }
 
 

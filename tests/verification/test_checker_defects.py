@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap.app.cli.app import main
+from softmap.subsolvers.forests.forest import ForestNumbers
+from softmap.tuning import Tuning
 from softmap.verification import Verdict
 from softmap.verification.exact import float_below, rounded_down
 from softmap.verification.integers import FORBIDDEN, flat_model
@@ -451,6 +453,7 @@ def test_results_whose_products_underflow_in_other_units_are_not_called_false():
         softmap.SharedTables(tables, [0], [5.8e-226]),
         constant=2.6e286,
     )
-    result = softmap.solve(model, threads=1)
+    result = softmap.solve(model, threads=1, tuning=Tuning(ForestNumbers(entries=0)))
     assert softmap.verify(result).checked
+    assert softmap.verify(softmap.solve(model)).checked
     assert result.lp_bound < math.fsum([2.6e286, -1.3e286, -2.2e286])

@@ -83,7 +83,7 @@ def test_displays_name_the_stage():
         show(snapshot(10.0 * k, stage=name))
     words = [line.split("stage ")[1].split()[0] for line in stream.getvalue().splitlines()]
     assert words == [name.split()[0] for name in names]
-    assert len(names) == 8
+    assert len(names) == 9
 
 
 def test_silence(capsys):
@@ -121,7 +121,7 @@ def test_verbose_and_progress_show_a_run(capsys):
 
 def test_libraries_listen_to_the_logger(caplog):
     with caplog.at_level(logging.DEBUG, logger="softmap"):
-        result = softmap.solve(random_tree(30, seed=1))
+        result = softmap.solve(random_tree(30, seed=1), max_work=10**6, goal="lp")
     messages = [record.getMessage() for record in caplog.records]
     assert messages[0].startswith("solving Model(30 variables")
     assert str(result.status) in messages[-1]

@@ -287,7 +287,8 @@ class Run:
         if outcome.ran or best.energy < before[1] or alone:
             seen = self._with_lam(self._board.seen or self._state())
             snapshot = self.record.note(seat.subsolver.name, seen, check=outcome.seen is not None)
-        again = self._leader in self.failures  # a resumed run begins the relaxation again
+        # a resumed run begins the relaxation again
+        again = self._leader is None or self._leader in self.failures
         if self._relaxing or again or (leads and not outcome.ran):
             self.checkpoints.allow()  # a run that is stored now continues as this one does
             self.checkpoints.save_if_due(at_end=not self._relaxing)

@@ -133,13 +133,12 @@ def run_to_end(model: Model, options: Options) -> Result:
     """
     began = call_began()
     model = checked_model(model, "solve")
-    failures = Failures(OptionError)
-    for kind in kinds(Place.BEFORE):
-        result = failures.attempt_part(kind.name, partial(kind.at_once, model, options), None)
-        if result is not None:
-            return result
-    interrupts = Interrupts()
+    failures, interrupts = Failures(OptionError), Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
+        for kind in kinds(Place.BEFORE):
+            result = failures.attempt_part(kind.name, partial(kind.at_once, model, options), None)
+            if result is not None:
+                return result
         return _exhaust(_begin(model, options, interrupts, began=began))
 
 

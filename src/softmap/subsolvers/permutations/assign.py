@@ -15,6 +15,7 @@ from softmap.labels.assignment import (
     solve_assignment,
 )
 from softmap.model import AllDifferent, Model
+from softmap.model.chains import SIZES
 from softmap.model.sums import careful_sums
 from softmap.run.at_once import answer, may_answer
 from softmap.run.best import Best
@@ -75,11 +76,13 @@ class Assign(Once):
 def _different(model: Model) -> AllDifferent | None:
     """Return the constraint of a linear assignment: over all variables, with equal label counts.
 
-    All other costs are those of single variables.
+    All other costs are those of single variables. A constraint of so few joint states that the
+    network has a table for it is left to the run: λ is made from chains.
     """
     if len(model.constraints) != 1 or model.m or model.factors:
         return None
     factor, counts = model.constraints[0], model.num_labels
     if not isinstance(factor, AllDifferent) or len(factor.variables) != model.n:
         return None
-    return factor if bool((counts == counts[0]).all()) else None
+    chained = model.n > 2 and float(counts[0]) ** model.n > SIZES.dense
+    return factor if chained and bool((counts == counts[0]).all()) else None
