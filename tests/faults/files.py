@@ -136,7 +136,7 @@ def whole_model(path: Path) -> None:
     import softmap
 
     found = softmap.read(str(path))
-    assert found.network.num_visible == model_of(path.parent).num_visible
+    assert found.n == model_of(path.parent).n
 
 
 def whole_text(path: Path) -> None:
