@@ -1,4 +1,4 @@
-"""Answers without a run: a labelling with λ that proves it, for models that need nothing else."""
+"""Answers without a run: labels, and λ that proves that they are optimal."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def answer(
         work=0, sweeps=0.0, seconds=seconds, eta=1.0, bound=bound, smoothed=math.nan,
         primal=energy, energy=energy, slack=math.nan, stage=stage,
     )  # fmt: skip
-    lazy: Any = lam  # `Result` calls it at the first access, and the next function, too
+    # attributes of a result that are functions are called at their first access
+    lazy: Any = lam
     point: Any = partial(_vertex, model, labels)
     return Result(
         model=model, method=options.method, status=Status.OPTIMAL, labels=labels, energy=energy,

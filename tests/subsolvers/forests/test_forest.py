@@ -103,3 +103,4 @@ def test_an_answer_that_fails_is_left_to_a_run(monkeypatch):
     with pytest.warns(softmap.StageWarning, match="trees.*broken"):
         result = softmap.solve(model, threads=1)
     assert result.bound <= result.energy < np.inf
+    assert result.failures[0].stage == "trees"
